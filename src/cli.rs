@@ -1,5 +1,5 @@
-//! The command line: commands, flags and help. The flags of `run` and `plan` come from the table of settings; their values are read
-//! elsewhere.
+//! The command line: commands, flags and help. The flags of `run` and `plan` come from the table of settings; their
+//! values are read elsewhere.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use hyperlink::config::{Fallback, Given, SETTINGS, Setting, settings_of_plan};
@@ -13,12 +13,12 @@ pub(crate) const COMMIT: &str = match option_env!("HYPERLINK_COMMIT") {
     None => "unknown",
 };
 
-/// What was asked for.
+/// The command that was given.
 #[derive(Debug)]
 pub(crate) enum Task {
     /// Run the controllers.
     Run(Given),
-    /// Print what a pass over one object would do.
+    /// Print what a reconcile of one object would do.
     Plan(Given, Object, Output),
     /// Print the CustomResourceDefinition.
     Crd,
@@ -28,7 +28,7 @@ pub(crate) enum Task {
     Version,
 }
 
-/// The custom resource that is asked about.
+/// The custom resource to plan for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Object {
     pub(crate) namespace: String,
@@ -42,7 +42,7 @@ pub(crate) enum Output {
     Json,
 }
 
-/// Reads the command line. The error is also how help is asked for: it knows where it goes and with which exit code.
+/// Parses the command line. A request for help is an error, too: it knows its output and its exit code.
 pub(crate) fn task<I, T>(arguments: I) -> Result<Task, clap::Error>
 where
     I: IntoIterator<Item = T>,
@@ -71,7 +71,7 @@ fn command() -> Command {
         .args(SETTINGS.iter().map(|setting| flag(setting)));
     Command::new("hyperlink")
         .about("Private paths for HyperShift hosted clusters on Azure")
-        // clap keeps it for as long as the process lives.
+        // clap keeps the text for as long as the process lives.
         .version(version().leak() as &str)
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -87,7 +87,7 @@ const OUTPUT: &str = "output";
 
 fn plan() -> Command {
     Command::new("plan")
-        .about("Prints what a pass over one AzurePrivateLinkService would do, and changes nothing")
+        .about("Prints what a reconcile of one AzurePrivateLinkService would do, and changes nothing")
         .long_about(
             "Reads the object, what belongs to it in Kubernetes and in Azure, and decides as `hyperlink run` with the same settings would: \
              facts, steps with their reasons, what would be written into Kubernetes, and when it would look again. It sends nothing but \
@@ -130,7 +130,7 @@ fn object(text: &str) -> Result<Object, String> {
     }
 }
 
-/// `0.1.0 (commit)`
+/// The version text: `0.1.0 (commit)`.
 pub(crate) fn version() -> String {
     format!("{VERSION} ({COMMIT})")
 }
@@ -173,7 +173,7 @@ mod tests {
     fn help() -> String {
         let error = task(["hyperlink", "run", "--help"]).unwrap_err();
         assert_eq!(error.exit_code(), 0);
-        // As one line: where the help is wrapped is no matter.
+        // As one line, because the wrapping of the help does not matter.
         let text = error.to_string();
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
@@ -205,12 +205,12 @@ mod tests {
 
     #[test]
     fn every_variable_has_the_prefix_or_is_standard_and_is_unique() {
-        let mut observed = std::collections::HashSet::new();
+        let mut variables = std::collections::HashSet::new();
         for setting in SETTINGS {
             let own = format!("HYPERLINK_{}", setting.flag.to_uppercase().replace('-', "_"));
             let standard = setting.variable.starts_with("AZURE_") || setting.variable == "KUBECONFIG";
             assert!(standard || setting.variable == own, "{}", setting.variable);
-            assert!(observed.insert(setting.variable), "{} twice", setting.variable);
+            assert!(variables.insert(setting.variable), "{} twice", setting.variable);
         }
     }
 

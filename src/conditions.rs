@@ -11,17 +11,17 @@ use crate::azure::error::Class;
 /// A condition that was just decided; when it last changed is not known yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewCondition {
-    /// Which condition.
+    /// Which condition it is.
     pub kind: ConditionType,
     /// Whether it holds.
     pub status: Status,
-    /// Why.
+    /// Why it holds or does not hold.
     pub reason: Reason,
-    /// For people: short, and equal for equal causes, or every pass would be a change.
+    /// For people: short, and equal for equal causes; otherwise every reconcile would be a change.
     pub message: String,
     /// `metadata.generation` of the object that it was decided from.
     pub observed_generation: Option<i64>,
-    /// The class of the error of Azure's that it tells of; not stored.
+    /// The class of the Azure error that it reports; not stored.
     pub class: Option<Class>,
 }
 
@@ -51,14 +51,13 @@ impl NewCondition {
     }
 }
 
-/// The condition of that type.
+/// The condition of type `kind`, if there is one.
 pub fn get(conditions: &[Condition], kind: ConditionType) -> Option<&Condition> {
     conditions.iter().find(|condition| condition.type_ == kind.as_str())
 }
 
-/// `own` as it is to be stored: `lastTransitionTime` is that of `current` while the status is the
-/// same, else `now`. Only the conditions of `own` are returned, which is what a server-side apply
-/// of their owner must carry.
+/// The conditions to store for `own`: `lastTransitionTime` is that of `current` while the status is unchanged, else
+/// `now`. Returns only the conditions of `own`, which is what a server-side apply by their owner must carry.
 pub fn merge(current: &[Condition], own: Vec<NewCondition>, now: Timestamp) -> Vec<Condition> {
     let dated = own.into_iter().map(|new| {
         let since = get(current, new.kind)
@@ -85,19 +84,19 @@ pub fn same_but_for_time(a: &Condition, b: &Condition) -> bool {
         && a.observed_generation == b.observed_generation
 }
 
-/// Whether `current` holds all of `own` already, so that writing them would change nothing but time.
-/// Conditions of others in `current` do not matter.
+/// Whether `current` already has all of `own`, so that writing them would change nothing but times. Conditions of
+/// others in `current` do not matter.
 pub fn stands(current: &[Condition], own: &[Condition]) -> bool {
     own.iter()
         .all(|new| current.iter().any(|old| same_but_for_time(old, new)))
 }
 
-/// `AzurePrivateLinkServiceAvailable` from the other four: those in `own` count as just decided,
-/// the rest as `current` has them. False for the first of the path that does not hold.
+/// `AzurePrivateLinkServiceAvailable`, derived from the other four: those in `own` count as just decided, the others as
+/// `current` has them. False with the reason of the first one that does not hold.
 pub fn summary(current: &[Condition], own: &[NewCondition], generation: Option<i64>) -> NewCondition {
     const WHOLE: ConditionType = ConditionType::AzurePrivateLinkServiceAvailable;
     let parts = ConditionType::ALL.into_iter().filter(|kind| *kind != WHOLE);
-    match parts.filter_map(|kind| shortcoming(kind, current, own)).next() {
+    match parts.filter_map(|kind| problem_of(kind, current, own)).next() {
         Some((reason, message)) => NewCondition::fails(WHOLE, reason, message, generation),
         None => NewCondition::holds(
             WHOLE,
@@ -107,20 +106,20 @@ pub fn summary(current: &[Condition], own: &[NewCondition], generation: Option<i
     }
 }
 
-/// What the time to be available is counted from.
+/// From when the time to available is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Since {
-    /// The creation of the custom resource.
+    /// From the creation of the custom resource.
     Creation,
-    /// It was available before, or is an old one that was taken over.
+    /// From when it was last available. An old custom resource that was adopted counts here, too.
     Outage,
 }
 
 impl Since {
-    /// Both.
+    /// Both starting points.
     pub const ALL: [Since; 2] = [Since::Creation, Since::Outage];
 
-    /// The metric label.
+    /// Value of the metric label.
     pub fn label(self) -> &'static str {
         match self {
             Since::Creation => "creation",
@@ -129,10 +128,10 @@ impl Since {
     }
 }
 
-/// A custom resource that has not been available from so soon after its creation on has never been.
+/// A custom resource that was not available this soon after its creation has never been available.
 const FIRST_RECONCILE: Duration = Duration::from_secs(60);
 
-/// How long it took, if `own` makes the custom resource available that `before` did not.
+/// From when, and how long it took, if `own` makes the custom resource available and `before` did not.
 pub fn became_available(before: &[Condition], own: &[Condition], created: Option<&Time>) -> Option<(Since, Duration)> {
     let is_true = |condition: &&Condition| condition.status == Status::True.as_str();
     let kind = ConditionType::AzurePrivateLinkServiceAvailable;
@@ -153,8 +152,9 @@ pub fn became_available(before: &[Condition], own: &[Condition], created: Option
     })
 }
 
-/// Whether a False load balancer has been overtaken by a service that was made since: HyperShift's own operator does not
-/// report the load balancer when it finds the service in place, and no service exists without its frontend.
+/// Whether `old` is a load balancer condition that is out of date, because the Private Link Service was created later.
+/// HyperShift's own operator does not report the load balancer when the service exists, and no service exists without
+/// its frontend.
 pub fn is_overtaken(old: &Condition, all: &[Condition]) -> bool {
     old.type_ == ConditionType::AzureInternalLoadBalancerAvailable.as_str()
         && get(all, ConditionType::AzurePLSCreated).is_some_and(|created| {
@@ -162,8 +162,8 @@ pub fn is_overtaken(old: &Condition, all: &[Condition]) -> bool {
         })
 }
 
-/// Why this part keeps the path from being available; `None` if it does not.
-fn shortcoming(kind: ConditionType, current: &[Condition], own: &[NewCondition]) -> Option<(Reason, String)> {
+/// Why this condition keeps the path from being available; `None` if it does not.
+fn problem_of(kind: ConditionType, current: &[Condition], own: &[NewCondition]) -> Option<(Reason, String)> {
     let name = kind.as_str();
     if let Some(new) = own.iter().find(|new| new.kind == kind) {
         return (new.status == Status::False).then(|| (new.reason, format!("{name}: {}", new.message)));
@@ -174,8 +174,8 @@ fn shortcoming(kind: ConditionType, current: &[Condition], own: &[NewCondition])
             let reason = Reason::parse(&old.reason).unwrap_or(Reason::AzureError);
             Some((reason, format!("{name}: {}", old.message)))
         }
-        // HyperShift's own operator does not report the load balancer when it finds the Private
-        // Link Service in place; the service cannot exist without its frontend.
+        // HyperShift's own operator does not report the load balancer when the Private Link Service exists; the service
+        // cannot exist without its frontend.
         None if kind == ConditionType::AzureInternalLoadBalancerAvailable
             && get(current, ConditionType::AzurePLSCreated)
                 .is_some_and(|created| created.status == Status::True.as_str()) =>
@@ -248,15 +248,15 @@ mod tests {
     fn time_to_available_counts_from_creation_or_from_the_outage() {
         let whole = AzurePrivateLinkServiceAvailable;
         let own = merge(&[], vec![good(whole)], NOW);
-        let took = |before: &[Condition], created: i64| {
+        let duration = |before: &[Condition], created: i64| {
             let created = Time(Timestamp::constant(created, 0));
-            became_available(before, &own, Some(&created)).map(|(since, took)| (since, took.as_secs()))
+            became_available(before, &own, Some(&created)).map(|(since, duration)| (since, duration.as_secs()))
         };
-        assert_eq!(took(&[], 1_900), Some((Since::Creation, 100)));
-        // THEN was the first pass, soon after the creation.
-        assert_eq!(took(&stored([bad(whole)]), 990), Some((Since::Creation, 1_010)));
-        assert_eq!(took(&stored([bad(whole)]), 10), Some((Since::Outage, 1_000)));
-        assert_eq!(took(&stored([good(whole)]), 990), None);
+        assert_eq!(duration(&[], 1_900), Some((Since::Creation, 100)));
+        // THEN was the first reconcile, soon after the creation.
+        assert_eq!(duration(&stored([bad(whole)]), 990), Some((Since::Creation, 1_010)));
+        assert_eq!(duration(&stored([bad(whole)]), 10), Some((Since::Outage, 1_000)));
+        assert_eq!(duration(&stored([good(whole)]), 990), None);
         let still = merge(&[], vec![bad(whole), good(AzurePLSCreated)], NOW);
         assert_eq!(became_available(&[], &still, None), None);
     }
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_reason_or_status_is_a_shortcoming() {
+    fn foreign_reason_or_status_keeps_the_summary_false() {
         let mut current = stored(ConditionType::ALL.map(good));
         current[1].status = "Unknown".into();
         current[1].reason = "Whatever".into();

@@ -1,4 +1,4 @@
-//! Cuts JSON that is nested too deep, as it arrives. The API server stores what nobody can read any more: serde_json gives up at 128
+//! Cuts JSON that is nested too deep, as it arrives. The API server stores such objects, but serde_json gives up at 128
 //! levels, and then one object of a tenant would hide all others in its list.
 
 use bytes::Bytes;
@@ -6,16 +6,16 @@ use http::Response;
 use http_body::Body;
 use http_body_util::BodyExt;
 
-/// What lies deeper becomes null. The deepest that Kubernetes and HyperShift write is half of it.
+/// The most levels that are kept: what lies deeper becomes null. Kubernetes and HyperShift write at most half as many.
 const MOST: usize = 96;
 
-/// The same answer, cut.
+/// The response, in which everything that is nested too deep is null.
 pub(crate) fn cut<B: Body<Data = Bytes>>(response: Response<B>) -> Response<impl Body<Data = Bytes, Error = B::Error>> {
     let mut cutter = Cutter::default();
-    response.map(|body| body.map_frame(move |driver| driver.map_data(|data| cutter.feed(data))))
+    response.map(|body| body.map_frame(move |body_frame| body_frame.map_data(|data| cutter.feed(data))))
 }
 
-/// Where a stream of JSON documents stands.
+/// The position in a stream of JSON documents.
 #[derive(Debug, Default)]
 struct Cutter {
     depth: usize,
@@ -24,22 +24,22 @@ struct Cutter {
 }
 
 impl Cutter {
-    /// The next bytes, less what is too deep.
+    /// The next bytes without what is too deep.
     fn feed(&mut self, data: Bytes) -> Bytes {
         // Nothing is copied as long as nothing is cut.
-        let mut kept: Option<Vec<u8>> = None;
+        let mut remaining: Option<Vec<u8>> = None;
         for (at, byte) in data.iter().enumerate() {
             let outside = self.depth <= MOST;
             self.step(*byte);
             let begins = outside && self.depth > MOST;
             if begins || !outside {
-                let kept = kept.get_or_insert_with(|| data[..at].to_vec());
-                kept.extend_from_slice(if begins { b"null" } else { b"" });
-            } else if let Some(kept) = &mut kept {
-                kept.push(*byte);
+                let remaining = remaining.get_or_insert_with(|| data[..at].to_vec());
+                remaining.extend_from_slice(if begins { b"null" } else { b"" });
+            } else if let Some(remaining) = &mut remaining {
+                remaining.push(*byte);
             }
         }
-        kept.map_or(data, Bytes::from)
+        remaining.map_or(data, Bytes::from)
     }
 
     fn step(&mut self, byte: u8) {

@@ -1,5 +1,6 @@
-//! Replaces times that nobody here can read, in JSON as it arrives. The API server stores years up to the last day of 9999 and
-//! beyond, also where a tenant may write them, as in `managedFields`; one of them would hide all other objects of its list.
+//! Replaces times that cannot be parsed here, in JSON as it arrives. The API server stores years up to the last day of
+//! 9999 and beyond, also where a tenant may write them, as in `managedFields`. One such time would hide all other
+//! objects of its list.
 
 use bytes::Bytes;
 use http::Response;
@@ -7,28 +8,28 @@ use http_body::Body;
 use http_body_util::BodyExt;
 use jiff::Timestamp;
 
-/// What stands for a time that cannot be read: it is as far off.
+/// Replaces a time that cannot be parsed: it is as far away.
 const FAR: &[u8] = b"9999-12-30T00:00:00Z";
-/// No time is longer.
+/// The most bytes of a time.
 const LONGEST: usize = 40;
 
-/// The same answer, with times that can be read.
+/// The response, in which all times can be parsed.
 pub(crate) fn readable<B: Body<Data = Bytes>>(
     response: Response<B>,
 ) -> Response<impl Body<Data = Bytes, Error = B::Error>> {
     let mut texts = Texts::default();
-    response.map(|body| body.map_frame(move |driver| driver.map_data(|data| texts.feed(&data))))
+    response.map(|body| body.map_frame(move |body_frame| body_frame.map_data(|data| texts.feed(&data))))
 }
 
-/// Where a stream of JSON documents stands.
+/// The position in a stream of JSON documents.
 #[derive(Debug, Default)]
 enum Texts {
     /// Outside of any text.
     #[default]
     Outside,
-    /// In a text that may be a time; nothing of it has been passed on.
+    /// In a text that may be a time; none of it has been passed on yet.
     Held(Vec<u8>),
-    /// In another one.
+    /// In any other text.
     Inside { escaped: bool },
 }
 
@@ -66,8 +67,8 @@ fn may_be_in_a_time(byte: u8) -> bool {
     byte.is_ascii_digit() || matches!(byte, b'-' | b':' | b'.' | b'+' | b'T' | b'Z')
 }
 
-/// Whether it is a time as the API server writes those that it has read, and none that can be read here. What others write in that
-/// form means something else where it is none, as in `pausedUntil`.
+/// Whether the text is a time as the API server writes it back, and cannot be parsed here. Other texts of that form
+/// stay: where they are no time they mean something else, as in `pausedUntil`.
 fn is_unreadable(text: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(text) else {
         return false;
@@ -83,12 +84,12 @@ fn is_unreadable(text: &[u8]) -> bool {
     is_clock && far && text.parse::<Timestamp>().is_err()
 }
 
-/// Whether a year is one of those at whose ends times become unreadable.
+/// Whether times of this year may be unreadable: it is 9999, or has not four digits.
 fn is_far(year: &str) -> bool {
     year.starts_with('-') || year.len() != 4 || year == "9999"
 }
 
-/// With each digit as 0.
+/// The text with each digit as 0.
 fn shape(text: &str) -> String {
     text.replace(|c: char| c.is_ascii_digit(), "0")
 }

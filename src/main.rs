@@ -1,5 +1,5 @@
-//! The `hyperlink` binary: parses, dispatches, and turns what happened into an exit code: 0 done, 1 failed, 2 wrong settings; for `plan` as its
-//! help says.
+//! The `hyperlink` binary: parses, dispatches, and turns the result into an exit code: 0 success, 1 failure, 2 wrong
+//! settings; for `plan` as its help says.
 
 mod cli;
 mod manager;
@@ -22,34 +22,34 @@ use cli::Task;
 const WRONG_SETTINGS: u8 = 2;
 const STEPS_PENDING: u8 = 2;
 
-/// Everything waits on the network: more threads would only cost memory.
+/// Everything waits for the network: more threads would only cost memory.
 const WORKER_THREADS: usize = 2;
 
-/// For name look-ups and files.
+/// Threads for DNS lookups and files.
 const BLOCKING_THREADS: usize = 4;
 
 fn main() -> ExitCode {
-    // First of all: whoever builds a TLS client without it may pick another provider, or panic.
+    // First of all: a TLS client that is built without it may pick another provider, or panic.
     if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
         return failed(Format::Text, &anyhow!("a TLS provider is installed already"));
     }
     match cli::task(std::env::args_os()) {
         Ok(Task::Run(given)) => run(&given),
         Ok(Task::Plan(given, object, output)) => plan(&given, &object, output),
-        Ok(Task::Crd) => done(crd()),
-        Ok(Task::Metrics) => done(metrics()),
-        Ok(Task::Version) => done(print(&format!("hyperlink {}\n", cli::version()))),
+        Ok(Task::Crd) => exit_code(crd()),
+        Ok(Task::Metrics) => exit_code(metrics()),
+        Ok(Task::Version) => exit_code(print(&format!("hyperlink {}\n", cli::version()))),
         Err(usage) => refused(&usage),
     }
 }
 
-/// Help goes to standard output, all else to standard error.
+/// Prints help to standard output, and any other usage error to standard error.
 fn refused(usage: &clap::Error) -> ExitCode {
     let format = config::log_format_in(std::env::args_os(), &Environment::of_process());
     let is_help = usage.exit_code() == 0;
     match format {
         Format::Json if !is_help => complain(format, &usage.render().to_string()),
-        // Nobody is left to tell if that is closed.
+        // If that is closed, nobody is left to inform.
         _ => drop(usage.print()),
     }
     let running = std::env::args_os().nth(1).is_some_and(|command| command == "run");
@@ -74,7 +74,7 @@ fn run(given: &Given) -> ExitCode {
 }
 
 fn start(config: Config) -> anyhow::Result<()> {
-    logged(&config.log.clone(), async {
+    with_log(&config.log.clone(), async {
         let stop = stop_signal().context("cannot listen for signals")?;
         manager::run(config, stop).await
     })
@@ -88,7 +88,7 @@ fn plan(given: &Given, object: &cli::Object, output: cli::Output) -> ExitCode {
         Ok(config) => config,
         Err(problems) => return failed(format, &problems.into()),
     };
-    let planned = logged(&config.log.clone(), async {
+    let planned = with_log(&config.log.clone(), async {
         let plan = preview::plan(&config, object).await?;
         print(&match output {
             cli::Output::Text => plan.text(),
@@ -104,16 +104,16 @@ fn plan(given: &Given, object: &cli::Object, output: cli::Output) -> ExitCode {
     }
 }
 
-/// Runs `work` with a log.
-fn logged<T>(log: &config::Log, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+/// Runs `work` with logging set up.
+fn with_log<T>(log: &config::Log, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let filter = telemetry::filter(&log.filter)?;
     telemetry::init(log.format, filter)?;
     telemetry::log_panics();
     let runtime = runtime().context("cannot start the runtime")?;
-    let ended = runtime.block_on(work);
-    // A name look-up that hangs must not hold up the end.
+    let result = runtime.block_on(work);
+    // A DNS lookup that hangs must not delay the end.
     runtime.shutdown_timeout(Duration::from_secs(1));
-    ended
+    result
 }
 
 fn runtime() -> std::io::Result<Runtime> {
@@ -166,9 +166,9 @@ fn complain(format: Format, error: &str) {
     let _ = std::io::stderr().write_all(telemetry::last_words(format, error).as_bytes());
 }
 
-/// Of a task that has no log.
-fn done(ended: anyhow::Result<()>) -> ExitCode {
-    match ended {
+/// The exit code of a command that has no log.
+fn exit_code(result: anyhow::Result<()>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(Format::Text, &error),
     }

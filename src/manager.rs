@@ -49,7 +49,7 @@ use items::{Items, RoleItems};
 use store::{follow_watches, show_objects};
 use waits::{keep_token, wait_for_arm, wait_for_crd, with_heartbeat};
 
-/// Running passes get this long to end when the process stops.
+/// How long running reconciles may take to end when the process stops.
 const GRACE: Duration = Duration::from_secs(20);
 
 /// What the roles of one process share.
@@ -58,19 +58,19 @@ struct Shared {
     kube: kube::Config,
     azure: Arc<HttpsTransport>,
     metrics: Arc<Metrics>,
-    /// Changes when all objects are to be looked at again.
+    /// Changes when all objects are to be reconciled again.
     again: watch::Sender<()>,
 }
 
 /// Runs until `stop`, or until a role's lease is lost, which is an error.
 pub(crate) async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> {
-    let face = HttpServer::bind(config.serving.clone()).await?;
-    let (address, probes) = (face.metrics()?, face.probes()?);
+    let server = HttpServer::bind(config.serving.clone()).await?;
+    let (address, probes) = (server.metrics()?, server.probes()?);
     tracing::info!(version = cli::VERSION, commit = cli::COMMIT, %address, %probes, "started");
     let kube = kube_config(&config).await?;
     let metrics = Arc::new(Metrics::new(cli::VERSION, cli::COMMIT)?);
     let readiness = Readiness::default();
-    // All of them before the first probe, which would not miss what comes later.
+    // All items exist before the first probe, which would not notice that one is still to come.
     let items = Items::of(&readiness, &config);
     let status_reports = own_pod::start_status_reports(&config, kube.clone(), readiness.clone(), Arc::clone(&metrics))?;
     let pages = Pages {
@@ -79,12 +79,12 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) -> anyhow::Resu
     };
     // Probes and metrics are answered until all else has ended.
     let all_ended = CancellationToken::new();
-    let serving = tokio::spawn(face.serve(pages, kube.clone(), all_ended.clone()));
-    let ended = manage(config, kube, metrics, items, &stop).await;
+    let serving = tokio::spawn(server.serve(pages, kube.clone(), all_ended.clone()));
+    let result = manage(config, kube, metrics, items, &stop).await;
     drop(status_reports);
     all_ended.cancel();
     let served = serving.await?;
-    ended?;
+    result?;
     Ok(served?)
 }
 
@@ -116,19 +116,19 @@ async fn manage(
         metrics,
         again,
     });
-    let ended = run_roles(&shared, items.roles, stop).await;
+    let result = run_roles(&shared, items.roles, stop).await;
     waiting.abort();
-    ended
+    result
 }
 
-/// Passes on that something has changed.
+/// Notifies `again` of each change of `changing`.
 async fn bump<T>(mut changing: Receiver<T>, again: watch::Sender<()>) {
     while changing.changed().await.is_ok() {
         again.send_replace(());
     }
 }
 
-/// The way to ARM, and the tokens for it.
+/// The transport to ARM, and the cache of the tokens for it.
 pub(crate) fn azure(config: &Config, http: reqwest::Client) -> (Arc<HttpsTransport>, TokenCache) {
     let cloud = &config.azure.cloud;
     let tokens = TokenCache::new(config.azure.credential.clone(), cloud, http.clone());
@@ -150,7 +150,7 @@ pub(crate) async fn kube_config(config: &Config) -> anyhow::Result<kube::Config>
     Ok(kube)
 }
 
-/// Each role by itself; the first that ends badly ends all.
+/// Runs each role by itself. The first one that fails stops all.
 async fn run_roles(
     shared: &Arc<Shared>,
     items: Vec<(Role, RoleItems)>,
@@ -160,18 +160,18 @@ async fn run_roles(
     for (role, items) in items {
         roles.spawn(run_role(Arc::clone(shared), role, items, stop.clone()));
     }
-    let mut ended = Ok(());
+    let mut outcome = Ok(());
     while let Some(result) = roles.join_next().await {
         if let Err(error) = result.map_err(anyhow::Error::from).and_then(|role| role) {
             tracing::error!(error = format!("{error:#}"), "a role has ended");
-            ended = ended.and(Err(error));
+            outcome = outcome.and(Err(error));
             stop.cancel();
         }
     }
-    ended
+    outcome
 }
 
-/// Campaigns, leads, and hands over.
+/// Waits for the lease, runs the role's controllers while leading, and releases the lease.
 async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: CancellationToken) -> anyhow::Result<()> {
     let lease = lease(&shared.config, role).context("no lease is configured")?;
     let elector = Elector::new(shared.kube.clone(), lease)?;
@@ -184,7 +184,7 @@ async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: Cance
         Arc::clone(&shared.metrics),
     ));
     let kube = gated_client(shared.kube.clone(), gate.clone())?;
-    // Ends with the role. Not through the gate: it asks, and writes nothing.
+    // Ends with the role. It does not use the gate: it asks, and writes nothing.
     let mut asking = JoinSet::new();
     let rights = rights::rights(&shared.config, role)?;
     let ungated = kube::Client::try_from(shared.kube.clone())?;
@@ -233,7 +233,7 @@ fn lease(config: &Config, role: Role) -> Option<LeaseSettings> {
     })
 }
 
-/// Shows the lease's standing to probes and metrics.
+/// Reports the role's standing in the election to probes and metrics.
 async fn follow(mut standing: Receiver<Standing>, item: ReadinessItem, role: Role, metrics: Arc<Metrics>) {
     loop {
         let now = standing.borrow_and_update().clone();
@@ -259,7 +259,7 @@ pub(crate) fn excluded(config: &Config) -> ExcludedNamespaces {
     }
 }
 
-/// What the passes of a role work with.
+/// What the reconciles of a role work with.
 pub(crate) fn context(
     config: &Config,
     role: Role,
@@ -324,11 +324,11 @@ async fn work(
             let controller =
                 PrivateLinkServiceController::new(settings(config, management_cluster)?, Arc::clone(&cluster_index));
             let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Label::PrivateLinkService));
-            let sums_up = config.management.as_ref().is_some_and(|m| m.aggregate_conditions);
+            let aggregates = config.management.as_ref().is_some_and(|m| m.aggregate_conditions);
             tokio::join!(
                 controllers::watch::link_services(runner, scope.clone(), cluster_index),
                 async {
-                    if sums_up {
+                    if aggregates {
                         controllers::watch::hosted_clusters(cx, scope).await;
                     }
                 }
@@ -336,7 +336,7 @@ async fn work(
         }
         Role::Cpo => {
             let hosted_clusters = serves_many(config).then(Arc::<ClusterIndex>::default);
-            let controller = endpoint(config, hosted_clusters.clone());
+            let controller = private_endpoint_controller(config, hosted_clusters.clone());
             let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Label::PrivateEndpoint));
             tokio::join!(
                 controllers::watch::control_planes(cx, config.azure.cloud_name, scope.clone()),
@@ -347,13 +347,16 @@ async fn work(
     Ok(())
 }
 
-/// Whether the guest side serves many control planes with one identity.
+/// Whether role `cpo` serves many control planes with one identity.
 pub(crate) fn serves_many(config: &Config) -> bool {
     config.namespace.is_none() && config.allow_scopes.is_some()
 }
 
-/// The guest side's controller; `hosted_clusters` if it serves many control planes.
-pub(crate) fn endpoint(config: &Config, hosted_clusters: Option<Arc<ClusterIndex>>) -> PrivateEndpointController {
+/// The controller of role `cpo`; with `hosted_clusters` if it serves many control planes.
+pub(crate) fn private_endpoint_controller(
+    config: &Config,
+    hosted_clusters: Option<Arc<ClusterIndex>>,
+) -> PrivateEndpointController {
     PrivateEndpointController {
         hosted_clusters: hosted_clusters.map(|all| HostedClusters {
             all,

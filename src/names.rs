@@ -1,4 +1,4 @@
-//! Every derived name: HyperShift's for Azure resources, tags and namespaces. Pure.
+//! Every derived name: HyperShift's names for Azure resources, tags and namespaces. Pure.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use crate::azure::resource::Kind;
 
 /// The tag (metadata, on records) that proves which cluster a resource belongs to.
 pub const CLUSTER_ID_TAG: &str = "hypershift.openshift.io_cluster-id";
-/// The tag that says which management cluster a Private Link Service is served from: the UID of its namespace kube-system.
+/// The tag that says which management cluster serves a Private Link Service: the UID of its namespace kube-system.
 pub const MANAGEMENT_CLUSTER_TAG: &str = "hypershift.openshift.io_management-cluster-id";
 /// The tag that says what a resource is for.
 const RESOURCE_TYPE_TAG: &str = "hypershift.openshift.io_resource-type";
 
-/// What the owner of the Private Link Service reads with a connection request.
+/// The message that the owner of the Private Link Service reads with a connection request.
 pub const REQUEST_MESSAGE: &str = "HyperShift CPO auto-connect";
 
 /// Whether a namespace can have this name, a DNS label.
@@ -48,7 +48,7 @@ pub fn link_service(cr: &str, cluster_id: &str) -> String {
     }
 }
 
-/// The name of the NAT subnet that is made where none is given.
+/// The name of the NAT subnet that is created where none is given.
 pub fn nat_subnet(infra_id: &str) -> String {
     format!("{infra_id}-pls-nat")
 }
@@ -60,7 +60,7 @@ pub fn cluster_id_of_link_service<'a>(cr: &str, name: &'a str) -> Option<&'a str
     start.eq_ignore_ascii_case(&empty).then_some(rest)
 }
 
-/// The infra id in the name of a NAT subnet that was made.
+/// The infra id in the name of a NAT subnet that was created.
 pub fn infra_id_of_nat_subnet(name: &str) -> Option<&str> {
     let end = nat_subnet("");
     let (infra_id, rest) = name.split_at_checked(name.len().checked_sub(end.len())?)?;
@@ -74,22 +74,22 @@ pub fn endpoint(cr: &str) -> String {
     format!("{cr}-pe")
 }
 
-/// The zone of the names that only the guest knows.
+/// The name of the internal zone, whose names only the guest knows.
 pub fn internal_zone(cluster: &str) -> String {
     format!("{cluster}.hypershift.local")
 }
 
-/// The link of the internal zone.
+/// The name of the internal zone's virtual network link.
 pub fn internal_link(cr: &str) -> String {
     format!("{cr}-vnet-link")
 }
 
-/// The link of the base domain's zone.
+/// The name of the virtual network link of the base domain's zone.
 pub fn base_domain_link(cr: &str) -> String {
     format!("{cr}-basedomain-vnet-link")
 }
 
-/// The records of the internal zone.
+/// The names of the internal zone's records.
 pub const INTERNAL_RECORDS: [&str; 2] = ["api", "*.apps"];
 
 /// The cluster whose internal zone has this name.
@@ -103,12 +103,12 @@ pub fn fits_namespace(cluster: &str, namespace: &str) -> bool {
     !cluster.is_empty() && before.is_some_and(|before| before.len() > 1 && before.ends_with('-'))
 }
 
-/// The record of the API server in the base domain's zone.
+/// The name of the API server's record in the base domain's zone.
 pub fn api_record(cluster: &str) -> String {
     format!("api-{cluster}")
 }
 
-/// The record of OAuth in the base domain's zone.
+/// The name of OAuth's record in the base domain's zone.
 pub fn oauth_record(cluster: &str) -> String {
     format!("oauth-{cluster}")
 }
@@ -126,16 +126,15 @@ pub fn is_load_balancer(frontend: &str) -> bool {
     digits.len() == 31 && digits.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// Tags of a Private Link Service.
+/// Owner tags of a Private Link Service.
 pub fn private_link_service_tags(cluster: &str, cluster_id: &str) -> OwnerTags {
-    let mut owner_tags = owner_tags(cluster_id, "private-link-service");
-    owner_tags
-        .labels
+    let mut tags = owner_tags(cluster_id, "private-link-service");
+    tags.labels
         .insert(format!("kubernetes.io_cluster_{cluster}"), "owned".to_owned());
-    owner_tags
+    tags
 }
 
-/// Tags of the resources on the guest's side; `resource_type` as HyperShift names it.
+/// Owner tags of the resources on the guest's side; `resource_type` as HyperShift names it.
 pub fn owner_tags(cluster_id: &str, resource_type: &str) -> OwnerTags {
     OwnerTags {
         owner: (CLUSTER_ID_TAG.to_owned(), cluster_id.to_owned()),
@@ -143,7 +142,7 @@ pub fn owner_tags(cluster_id: &str, resource_type: &str) -> OwnerTags {
     }
 }
 
-/// The mark of a record set, which has no other tags.
+/// Owner tags of a record set, which has no other tags.
 pub fn record_tags(cluster_id: &str) -> OwnerTags {
     OwnerTags {
         owner: (CLUSTER_ID_TAG.to_owned(), cluster_id.to_owned()),
@@ -151,7 +150,7 @@ pub fn record_tags(cluster_id: &str) -> OwnerTags {
     }
 }
 
-/// A resource directly in a group.
+/// The id of a resource directly in a resource group.
 pub fn in_group(kind: Kind, subscription: &SubscriptionId, group: &str, name: &str) -> Result<ResourceId, IdError> {
     ResourceId::new(kind, subscription, group, &[name])
 }

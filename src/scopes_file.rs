@@ -1,5 +1,5 @@
-//! The operator's file of allowed scopes: read at the start, and again every few seconds. What cannot be read or parsed changes
-//! nothing: the last good version holds, and everybody is told.
+//! The operator's file of allowed scopes: read at the start, and again every few seconds. A file that cannot be read or
+//! parsed changes nothing: its last good version stays in force, and `/readyz`, metrics and log report it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use crate::controllers::scopes::{AllowedScopes, AllowedScopesError};
 use crate::http::ReadinessItem;
 use crate::metrics::Metrics;
 
-/// Between two looks at the file. A ConfigMap's file is a link that is put elsewhere, so its times tell nothing.
+/// The time between two reads of the file. A ConfigMap's file is a link that is replaced, so its times say nothing.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// Why the file is no use.
+/// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ScopesFileError {
-    /// It is not there, or not for us.
+    /// It is absent, or this process may not read it.
     #[error("it cannot be read: {}", .0.kind())]
     Read(io::Error),
-    /// It does not say who may use what.
+    /// It is not a valid file of allowed scopes.
     #[error(transparent)]
     Parse(#[from] AllowedScopesError),
 }
@@ -35,7 +35,7 @@ pub struct ScopesFile {
 }
 
 impl ScopesFile {
-    /// Reads it for the first time.
+    /// Reads the file for the first time.
     pub fn read(path: &Path) -> Result<Self, ScopesFileError> {
         let text = std::fs::read_to_string(path).map_err(ScopesFileError::Read)?;
         let allowed = AllowedScopes::parse(&text)?;
@@ -46,12 +46,12 @@ impl ScopesFile {
         })
     }
 
-    /// What is allowed, now and later.
+    /// The allowed scopes, now and later.
     pub fn allowed(&self) -> watch::Receiver<Arc<AllowedScopes>> {
         self.allowed.subscribe()
     }
 
-    /// Looks at the file again and again.
+    /// Reads the file again and again, and reports its state. Never returns.
     pub async fn follow(mut self, item: ReadinessItem, metrics: Arc<Metrics>) {
         let mut failure = None;
         loop {
@@ -60,7 +60,7 @@ impl ScopesFile {
             let entries = content(&self.allowed.borrow());
             match &reloaded {
                 Ok(_) => item.ready_as(&entries),
-                // It goes on as before, so it is no reason to send nobody here.
+                // Hyperlink continues as before, so the process stays ready.
                 Err(error) => item.ready_as(&format!(
                     "{entries} of the last good file, the new one is no use: {error}"
                 )),
@@ -96,7 +96,7 @@ impl ScopesFile {
     }
 }
 
-/// How much is in a file, for `/readyz`.
+/// How much is in the file, for `/readyz`.
 fn content(allowed: &AllowedScopes) -> String {
     match (allowed.entries(), allowed.excluded()) {
         (entries, 0) => format!("{entries} entries"),

@@ -1,7 +1,7 @@
-//! How a log line looks: one line per event, as text or JSON, with fixed field names. Decides nothing about what is logged.
+//! The form of log lines: one per event, as text or JSON, with fixed field names. Does not decide what is logged.
 //!
-//! Control characters are escaped in both forms, so no value from outside can start a line of its own or steer a terminal.
-//! Libraries that carry tokens on the wire are never logged below `info`, whatever the filter says.
+//! Control characters are escaped in both forms, so no value from outside can start a line of its own or control a
+//! terminal. Libraries that carry tokens on the wire are never logged below `info`, whatever the filter says.
 
 use std::fmt::{self, Write as _};
 use std::io::Write;
@@ -16,7 +16,7 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
-/// The names of log fields and what each holds. Who logs such a thing uses its name from here; a test reads the sources for it.
+/// The names of log fields and what each holds. Code that logs such a value uses this name; a test checks it.
 pub const FIELDS: &[(&str, &str)] = &[
     ("controller", "the controller, as in the metrics"),
     ("namespace", "namespace of the Kubernetes object"),
@@ -30,14 +30,14 @@ pub const FIELDS: &[(&str, &str)] = &[
     ("status", "HTTP status, a number"),
     ("code", "ARM's error code"),
     ("class", "the error class, as in the metrics"),
-    ("correlation_id", "correlation id of the pass, as sent to ARM"),
+    ("correlation_id", "correlation id of the reconcile, as sent to ARM"),
     ("took_ms", "duration in milliseconds, a number"),
     ("error", "an error in words"),
-    ("reason", "why, in a word or a sentence of ours"),
+    ("reason", "why, in a word or a sentence of Hyperlink's"),
     ("text", "Azure's own words, cut to length"),
     ("again_in_s", "seconds until the next try"),
     ("accepted", "whether Azure has only accepted the request yet"),
-    ("finalizer", "the finalizer that goes"),
+    ("finalizer", "the finalizer that is removed"),
     ("condition", "type of the condition"),
     ("holds", "status of the condition"),
     ("lease", "name of the lease"),
@@ -58,11 +58,11 @@ pub enum Format {
     Json,
 }
 
-/// Libraries whose chatter is of no use; a filter that names one of them brings it back.
+/// Libraries that log too much. A filter that names one of them turns it on again.
 const QUIET: &str = "kube_client=warn,kube_runtime=warn,hyper::=warn,hyper_util=warn,h2=warn,tower=warn,\
      rustls=warn,reqwest=warn,azure_core=warn,azure_identity=warn,typespec=warn";
 
-/// Libraries that hold headers or bodies with tokens in their hands, by the beginning of their targets.
+/// Libraries that handle headers or bodies with tokens, by the beginning of their targets.
 const CARRIES_TOKENS: [&str; 8] = [
     "hyper::",
     "hyper_util",
@@ -74,7 +74,7 @@ const CARRIES_TOKENS: [&str; 8] = [
     "typespec",
 ];
 
-/// Whatever it cannot read it logs whole, as warnings too: a Secret, or a TokenReview with the token. The error itself comes to the caller.
+/// This target logs whole answers that it cannot parse, also Secrets and tokens. The caller gets the error anyway.
 const SHOWS_BODIES: &str = "kube_client::client";
 
 /// Builds the filter from directives as in `RUST_LOG`: `info`, `debug,kube_runtime=info`.
@@ -89,7 +89,7 @@ pub fn init(format: Format, filter: EnvFilter) -> Result<(), TryInitError> {
         .try_init()
 }
 
-/// Why the process ends, in the form of its log: also before that is set up, and for whoever reads nothing but the log.
+/// Why the process ends, in the log's format: also before logging is set up, and for readers of the log alone.
 pub fn last_words(format: Format, error: &str) -> String {
     match format {
         Format::Text => format!("hyperlink: {error}\n"),
@@ -100,7 +100,7 @@ pub fn last_words(format: Format, error: &str) -> String {
     }
 }
 
-/// From now on a panic is a line of the log, which says where it was.
+/// From now on, writes each panic and where it was as a line of the log.
 pub fn log_panics() {
     std::panic::set_hook(Box::new(|panic| tracing::error!(error = %panic, "panicked")));
 }
@@ -238,7 +238,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// Quotes only what would not read as one word, so that lines stay easy to search.
+/// Quotes only a value that would not read as one word, so that lines stay easy to search.
 fn quoted(value: &Value) -> String {
     match value {
         Value::String(text) if text.is_empty() || text.contains([' ', '"', '=']) => escape_control(&value.to_string()),
@@ -246,17 +246,17 @@ fn quoted(value: &Value) -> String {
     }
 }
 
-/// Escapes what moves the cursor, starts a line or turns the direction of writing.
+/// Escapes characters that move the cursor, start a line or change the direction of writing.
 pub fn escape_control(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
-        let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        let is_bidi = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         match c {
             '\n' => safe.push_str("\\n"),
             '\r' => safe.push_str("\\r"),
             '\t' => safe.push_str("\\t"),
             // As in JSON, which has no other form for these.
-            _ if c.is_control() || turns => {
+            _ if c.is_control() || is_bidi => {
                 let _ = write!(safe, "\\u{:04x}", c as u32);
             }
             _ => safe.push(c),
@@ -304,7 +304,7 @@ mod tests {
     fn json_line_is_flat_and_holds_the_fields_of_its_spans() {
         let out = logged(Format::Json, "info", || {
             let reconcile = tracing::info_span!(
-                "pass",
+                "reconcile",
                 controller = "private_endpoint",
                 name = "private-router",
                 status = 202
@@ -356,13 +356,13 @@ mod tests {
     #[case::debug_does_not_wake_them("debug", "hyper_util::client", false)]
     #[case::unless_named("debug,kube_runtime=info", "kube_runtime::controller", true)]
     #[case::own_is_not_taken_for_hyper("info", "hyperlink::azure::client", true)]
-    fn info_of_a_library(#[case] directives: &str, #[case] target: &str, #[case] observed: bool) {
+    fn info_of_a_library(#[case] directives: &str, #[case] target: &str, #[case] is_logged: bool) {
         let out = logged(Format::Text, directives, || match target {
             "kube_runtime::controller" => tracing::info!(target: "kube_runtime::controller", "x"),
             "hyper_util::client" => tracing::info!(target: "hyper_util::client", "x"),
             _ => tracing::info!(target: "hyperlink::azure::client", "x"),
         });
-        assert_eq!(!out.is_empty(), observed, "{out}");
+        assert_eq!(!out.is_empty(), is_logged, "{out}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The built binary as somebody at a shell or a kubelet meets it. The environment is empty but for what a test sets.
+//! The built binary as a person at a shell or a kubelet uses it. The environment has only what a test sets.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -49,9 +49,9 @@ fn wrong_settings_are_all_in_one_message_with_exit_code_2() {
 
 #[test]
 fn wrong_settings_start_nothing() {
-    // The port is taken: whoever starts to serve before the settings are checked fails with exit code 1.
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
+    // The port is in use: a process that serves before the settings are checked fails with exit code 1.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
     let output = output(&["run", "--metrics-bind", &address]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("--role (or HYPERLINK_ROLE) is missing"));
@@ -121,7 +121,7 @@ fn wrong_command_is_never_mistaken_for_steps_pending() {
     }
 }
 
-/// In a log of JSON there is no line of another form, whatever ends the process.
+/// Checks that a JSON log has no line of another form, whatever ends the process.
 fn ends_with_json(command: &mut Command, code: i32, message: &str) {
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(code));
@@ -177,7 +177,7 @@ fn plan_without_an_api_server_fails() {
     assert!(text(&output.stderr).contains("Kubernetes"), "{}", text(&output.stderr));
 }
 
-/// Ends with the test, also when that panics.
+/// A process that ends with the test, also when that panics.
 struct Running(Child);
 
 impl Drop for Running {
@@ -202,7 +202,7 @@ fn started_process_answers_probes_logs_json_and_stops() {
         "--log-format",
         "json",
     ];
-    // A kubeconfig that leads nowhere: a process without an API server stays up and says so.
+    // A kubeconfig that leads nowhere: a process without an API server keeps running and reports it.
     let mut kubeconfig = tempfile::NamedTempFile::new().unwrap();
     write!(kubeconfig, "{NOWHERE}").unwrap();
     let mut command = hyperlink(&line);
@@ -231,12 +231,12 @@ fn started_process_answers_probes_logs_json_and_stops() {
     assert_eq!(running.0.wait().unwrap().code(), Some(0), "{rest:#?}");
 }
 
-/// The lines of a log as they come.
+/// The lines of a log as they arrive.
 fn lines(log: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         for line in BufReader::new(log).lines().map_while(Result::ok) {
-            // Nobody listens any more: the test is over.
+            // The receiver is gone: the test is over.
             if sender.send(line).is_err() {
                 return;
             }

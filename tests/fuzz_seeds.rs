@@ -1,4 +1,4 @@
-//! The fuzz targets' checked-in inputs, run once each: they must go on to compile, to hold, and to reach the code.
+//! The fuzz targets' checked-in inputs, run once each: the targets must still compile, hold, and reach the code.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -135,14 +135,14 @@ fn every_alert_has_a_severity_a_summary_and_a_runbook_entry() {
 fn panels_have_their_own_ids_and_places() {
     let dashboard = dashboard();
     let mut ids = BTreeSet::new();
-    let mut taken = BTreeSet::new();
+    let mut covered = BTreeSet::new();
     for panel in panels(&dashboard) {
         assert!(ids.insert(panel["id"].as_u64().unwrap()), "{}", panel["title"]);
         let place = |side: &str| panel["gridPos"][side].as_u64().unwrap();
         assert!(place("x") + place("w") <= 24, "{} is too wide", panel["title"]);
         for x in place("x")..place("x") + place("w") {
             for y in place("y")..place("y") + place("h") {
-                assert!(taken.insert((x, y)), "{} lies on another panel", panel["title"]);
+                assert!(covered.insert((x, y)), "{} lies on another panel", panel["title"]);
             }
         }
     }

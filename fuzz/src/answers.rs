@@ -1,7 +1,7 @@
-//! Answers to calls: whatever comes, it is an error of a bounded size, or an answer that leads nowhere else.
+//! Answers to calls: any input is an error of bounded size, or an answer that leads to no other host.
 //!
 //! An input is text: `get 200`, header lines, an empty line and a body; `---` on a line begins the next answer. The
-//! first word says which call is answered. After `observed` comes what [`bodies::observed`] reads.
+//! first word says which call is answered. After `seen` comes what [`bodies::observed`] reads.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ use super::bodies;
 use super::desired;
 
 const HOST: &str = "arm.test";
-/// The longest that Azure's wish to wait is followed.
+/// The longest wait that is accepted from Azure.
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
 /// One call, and what answers it.
@@ -70,7 +70,7 @@ async fn call(client: &Client, word: &[u8], id: &ResourceId) {
     }
 }
 
-/// Also asks about the operation, if the answer names one; the next answer is its.
+/// Checks an answer. If it names an operation, asks about that, too; the next answer is that of the operation.
 async fn is_one(client: &Client, id: &ResourceId, answer: &Answer) {
     assert!(
         answer

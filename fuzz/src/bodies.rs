@@ -1,4 +1,4 @@
-//! Bodies of resources: whatever Azure shows, a write brings what is wanted, and only what is ours is deleted.
+//! Bodies of resources: whatever Azure shows, a write brings what is desired, and only what is owned is deleted.
 
 use hyperlink::azure::load_balancer::internal_frontends;
 use hyperlink::azure::plan::{Verb, ensure_absent, ensure_present};
@@ -11,7 +11,7 @@ use super::mutate::{Input, mutate};
 
 const ALIAS: &str = "pls-x.6b1f0a2c-3d4e-4f50-8a61-7b8c9d0e1f22.westus2.azure.privatelinkservice";
 
-/// A resource as it is wanted, or as JSON, with something changed.
+/// A resource as it is desired, or as JSON, with something changed.
 pub(crate) fn observed(data: &[u8]) {
     let mut input = Input(data);
     let all: [&dyn Resource; 6] = [

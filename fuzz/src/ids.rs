@@ -93,21 +93,21 @@ fn is_of_one_kind(id: &ResourceId, text: &str) {
     }
 }
 
-/// A scope covers itself, in any case, and what it is a part of does too.
+/// A scope is covered by itself, in any case, and by its subscription.
 fn scope(text: &str) {
     let Ok(scope) = Scope::parse(text) else { return };
     let upper = Scope::parse(&text.to_ascii_uppercase()).unwrap();
     let whole = Scope::Subscription(scope.subscription().clone());
-    for around in [&scope, &upper, &whole] {
+    for outer in [&scope, &upper, &whole] {
         match &scope {
-            Scope::Subscription(own) => assert!(around.covers_subscription(own)),
-            Scope::Group(own, group) => assert!(around.covers_group(own, group)),
-            Scope::Network(own) => assert!(around.covers(own)),
+            Scope::Subscription(own) => assert!(outer.covers_subscription(own)),
+            Scope::Group(own, group) => assert!(outer.covers_group(own, group)),
+            Scope::Network(own) => assert!(outer.covers(own)),
         }
     }
 }
 
-/// Whatever the text: names are the same exactly if their lower case is.
+/// For any text: two names are the same exactly if their lower case is.
 fn texts(text: &str) {
     let small = lower(text);
     assert_eq!(lower(&small), small);

@@ -1,4 +1,4 @@
-//! What annotations and other short texts say: read as written, and a forged intent leads to nothing that is not ours.
+//! Annotations and other short texts: they are read as written, and a forged intent deletes only owned resources.
 
 use hyperlink::api::markers::{ABANDON, CLUSTER_ANNOTATION, CPO_INTENT, HO_INTENT};
 use hyperlink::api::prune::read_part;
@@ -25,17 +25,17 @@ use super::mutate::{Input, mutate};
 /// A text, or an intent of either role with something changed.
 pub fn intents(data: &[u8]) {
     let mut input = Input(data);
-    let (form, world) = (input.byte(), input.byte());
+    let (form, absences) = (input.byte(), input.byte());
     let text = match form % 3 {
         0 => String::from_utf8_lossy(input.0).into_owned(),
         1 => changed(ho(), &mut input),
         _ => changed(cpo(), &mut input),
     };
-    let kept = read_part(&text);
-    assert!(kept.len() <= 8_192 && text.starts_with(kept) && read_part(kept) == kept);
+    let part = read_part(&text);
+    assert!(part.len() <= 8_192 && text.starts_with(part) && read_part(part) == part);
     round_trips(&text);
     words(&text);
-    forged(&text, world);
+    forged(&text, absences);
 }
 
 fn changed(mut intent: Value, input: &mut Input<'_>) -> String {
@@ -76,8 +76,8 @@ fn words(text: &str) {
     }
 }
 
-/// A custom resource that goes with this text in each of its annotations.
-fn forged(text: &str, world: u8) {
+/// Tears down a custom resource with this text in each of its annotations.
+fn forged(text: &str, absences: u8) {
     let vnet = format!("{GUEST}/virtualNetworks/workers");
     let cr: AzurePrivateLinkService = serde_json::from_value(json!({
         "apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",
@@ -95,13 +95,13 @@ fn forged(text: &str, world: u8) {
         cluster_id: "id".into(),
         infra_id: "infra".into(),
     };
-    let (around, settings) = (inputs(&identity), settings());
+    let (inputs, settings) = (inputs_of(&identity), settings());
     let mut facts = Facts::default();
     for _ in 0..20 {
-        match teardown(&cr, &around, &facts, &settings, Timestamp::UNIX_EPOCH) {
+        match teardown(&cr, &inputs, &facts, &settings, Timestamp::UNIX_EPOCH) {
             Err(needs) => needs
                 .into_iter()
-                .for_each(|need| answer(&mut facts, need, &identity, world)),
+                .for_each(|need| answer(&mut facts, need, &identity, absences)),
             Ok(decision) => {
                 let deleted = decision.steps.iter().filter(|step| step.verb == Verb::Delete);
                 return deleted.for_each(|step| may_be_deleted(&step.id, &identity, &settings));
@@ -118,12 +118,13 @@ fn may_be_deleted(id: &ResourceId, identity: &Identity, settings: &Settings) {
     assert!(of_service || subnet, "{id}");
 }
 
-/// The service and all else are there, each or not, with our mark and as a NAT subnet looks.
-fn answer(facts: &mut Facts, need: Need, identity: &Identity, world: u8) {
+/// Answers a need: bits of `absences` say whether the service, and whether all else, is absent. What exists has owner
+/// tags and looks like a NAT subnet.
+fn answer(facts: &mut Facts, need: Need, identity: &Identity, absences: u8) {
     let owner_tags = names::private_link_service_tags(&identity.name, &identity.cluster_id).all();
     let properties = json!({"addressPrefix": "10.0.1.0/28", "privateLinkServiceNetworkPolicies": "Disabled"});
     let observed = |id: &ResourceId| {
-        let absent = world >> u8::from(id.is(Kind::PrivateLinkService)) & 1 == 1;
+        let absent = absences >> u8::from(id.is(Kind::PrivateLinkService)) & 1 == 1;
         let body = json!({"id": id.to_string(), "tags": owner_tags, "properties": properties});
         if absent {
             Observed::Absent
@@ -152,7 +153,7 @@ fn answer(facts: &mut Facts, need: Need, identity: &Identity, world: u8) {
     }
 }
 
-fn inputs(identity: &Identity) -> PrivateLinkServiceInputs {
+fn inputs_of(identity: &Identity) -> PrivateLinkServiceInputs {
     PrivateLinkServiceInputs {
         identity: Ok(identity.clone()),
         own: Some(identity.clone()),

@@ -1,4 +1,5 @@
-//! What each fuzz target does with its bytes: every one ends in what Hyperlink reads of others, and in laws about it.
+//! What each fuzz target does with its bytes: each one reads them as Hyperlink reads data of others, and checks laws
+//! about the result.
 //!
 //! Only panics are findings: broken laws panic too. `tests/fuzz_seeds.rs` runs the same functions over `seeds/`.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a finding is a panic")]

@@ -60,7 +60,7 @@ fn size(object: &impl Debug) -> usize {
     format!("{object:?}").len()
 }
 
-/// What HyperShift or others write in the wrong shape hides no object: its watch would stand still.
+/// What HyperShift or others write in the wrong shape hides no object: that would stop its watch.
 fn others_are_lenient(all: &Value) {
     let of = |spec: &Value| json!({"metadata": {"name": "x"}, "spec": spec});
     for spec in [&all["cluster"]["spec"], &all["plane"]["spec"]] {
@@ -84,9 +84,9 @@ fn claims(hosted: &HostedCluster) {
     );
 }
 
-/// What is wanted would be left alone, once it is there.
+/// What is desired needs no change once it exists.
 fn decides(service: Option<&Service>, plane: &HostedControlPlane) {
-    if let Verdict::Desire(desired) = decide(service, plane, PUBLIC_CLOUD, Timestamp::UNIX_EPOCH) {
+    if let Verdict::Desired(desired) = decide(service, plane, PUBLIC_CLOUD, Timestamp::UNIX_EPOCH) {
         assert_eq!(change(&desired.resource, &desired), Change::None, "{desired:?}");
     }
     for external in ALL {

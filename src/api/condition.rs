@@ -7,13 +7,13 @@ use super::Role;
 pub enum ConditionType {
     /// The frontend behind `spec.loadBalancerIP` was found.
     AzureInternalLoadBalancerAvailable,
-    /// The Private Link Service is as wanted.
+    /// The Private Link Service is as desired.
     AzurePLSCreated,
-    /// The Private Endpoint is there, connected and has an address.
+    /// The Private Endpoint exists, is connected and has an address.
     AzurePrivateEndpointAvailable,
-    /// Zones, links and records are as wanted.
+    /// Zones, links and records are as desired.
     AzurePrivateDNSAvailable,
-    /// The whole path is there: the summary of the others.
+    /// The whole path is available: the summary of the others.
     AzurePrivateLinkServiceAvailable,
 }
 
@@ -38,7 +38,7 @@ impl ConditionType {
         }
     }
 
-    /// The only role that writes it.
+    /// The only role that writes this condition.
     pub fn owner(self) -> Role {
         match self {
             ConditionType::AzureInternalLoadBalancerAvailable | ConditionType::AzurePLSCreated => Role::Ho,
@@ -54,12 +54,12 @@ impl ConditionType {
     }
 }
 
-/// The status of a condition of ours. Never Unknown: HyperShift's aggregation counts that as fine.
+/// The status of a condition that Hyperlink writes. Never Unknown: HyperShift's aggregation counts that as good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {
-    /// It is so.
+    /// The condition holds.
     True,
-    /// It is not, or not yet.
+    /// The condition does not hold, or not yet.
     False,
 }
 
@@ -81,7 +81,7 @@ macro_rules! reasons {
         pub enum Reason { $($(#[$doc])* $name,)* }
 
         impl Reason {
-            /// Every reason.
+            /// Every reason that exists.
             pub const ALL: &'static [Reason] = &[$(Reason::$name,)*];
 
             /// The text in `conditions[].reason`.
@@ -93,9 +93,9 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// True.
+    /// The condition is True.
     AzureSuccess,
-    /// Not as it should be, and no other reason fits.
+    /// Something is not as desired, and no other reason fits.
     AzureError,
     // Failed steps.
     /// The load balancers could not be read.
@@ -129,16 +129,16 @@ reasons! {
     // Waiting.
     /// The Service has no address yet, or no frontend has it.
     WaitingForLoadBalancer,
-    /// There is no alias yet.
+    /// The Private Link Service has no alias yet.
     WaitingForPrivateLinkService,
-    /// The endpoint has no address yet.
+    /// The Private Endpoint has no address yet.
     WaitingForPrivateEndpoint,
-    /// Azure is at work.
+    /// An operation in Azure is in progress.
     Provisioning,
-    /// The custom resource is going.
+    /// The custom resource is being deleted.
     Deleting,
     // Refusals: nothing is written to Azure until something changes.
-    /// An annotation, id or derived name that Azure could not take.
+    /// An annotation, id or derived name is not valid in Azure.
     InvalidSpec,
     /// The annotation names no HostedCluster that exists.
     HostedClusterNotFound,
@@ -148,11 +148,11 @@ reasons! {
     IdentityMismatch,
     /// Another, older cluster has this cluster id or infra id.
     DuplicateIdentity,
-    /// Another cluster has a host name that this one names.
+    /// Another cluster has claimed a host name that this one names.
     HostNameClaimed,
-    /// The cluster lives in another Azure cloud than this process serves.
+    /// The cluster is in an Azure cloud that this process does not serve.
     CloudMismatch,
-    /// A resource under our name belongs to someone else.
+    /// A resource with a name of this cluster belongs to somebody else.
     NotOurs,
     /// The resource lies outside the scopes that this process may use.
     ScopeNotAllowed,
@@ -162,20 +162,20 @@ reasons! {
     AmbiguousLoadBalancer,
     /// Replacing the Private Link Service would cut the cluster off.
     ReplacementBlocked,
-    /// HyperShift's guest side keeps an endpoint that leads to a Private Link Service that is gone.
+    /// HyperShift's control plane operator keeps a Private Endpoint to a Private Link Service that is deleted.
     EndpointNotConnected,
-    /// The process is configured for another place than where the resource was created.
+    /// The resource was created in another place than this process is configured for.
     ConfigurationChanged,
     /// Another zone of that name is linked to the guest's VNet.
     VNetLinkedToOtherZone,
-    /// True, but another controller serves the cluster too.
+    /// The condition is True, but another controller serves the cluster, too.
     OtherControllerActive,
-    /// True, but the zone hides public names from the guest.
+    /// The condition is True, but the zone hides public names from the guest.
     ZoneShadowsBaseDomain,
 }
 
 impl Reason {
-    /// The reason with this text; `None` if we never write it.
+    /// The reason with this text; `None` if Hyperlink never writes it.
     pub fn parse(text: &str) -> Option<Reason> {
         Self::ALL.iter().copied().find(|reason| reason.as_str() == text)
     }

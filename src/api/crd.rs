@@ -1,7 +1,6 @@
 //! The CustomResourceDefinition: the rules that several fields share, and the whole as YAML.
 //!
-//! `kube` derives it from the Rust types; what Kubernetes writes differently than schemars is put
-//! right in [`crd`].
+//! `kube` derives it from the Rust types; [`crd`] corrects what Kubernetes writes differently than schemars.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
 use kube::CustomResourceExt;
@@ -12,7 +11,7 @@ use super::AzurePrivateLinkService;
 
 const UUID: &str = "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}";
 
-/// May be set once, and then never changed.
+/// The field may be set once, and then never changed.
 pub(super) fn immutable() -> Rule {
     Rule::new("self == oldSelf").message("cannot be changed once set")
 }
@@ -151,7 +150,7 @@ pub fn crd_yaml() -> Result<String, serde_saphyr::ser_error::Error> {
     serde_saphyr::to_string_with_options(&crd(), options)
 }
 
-/// schemars lets every `Option` be null; Kubernetes' own types never do.
+/// Removes `nullable`: schemars lets every `Option` be null; Kubernetes' own types never do.
 fn refuse_null(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
     schema

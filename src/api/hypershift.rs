@@ -1,7 +1,7 @@
 //! HyperShift's own kinds, as far as they are read.
 //!
-//! Read-only views: they cannot be serialised, so that a part is never written back as the whole.
-//! A field of another shape than expected counts as absent.
+//! Read-only views: they cannot be serialised, so that a part is never written back as the whole. A field of an
+//! unexpected shape counts as absent.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ macro_rules! read_only_kind {
         $(#[$doc])*
         #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
         pub struct $name {
-            /// Standard metadata.
+            /// Standard metadata of Kubernetes.
             #[serde(default)]
             pub metadata: ObjectMeta,
             /// The fields that both kinds share.
@@ -72,7 +72,7 @@ pub struct ClusterSpec {
     /// The name that the cluster's cloud resources derive from.
     #[serde(rename = "infraID", deserialize_with = "or_default")]
     pub infra_id: Option<String>,
-    /// See [`super::Paused`].
+    /// How long the cluster is paused, see [`super::Paused`].
     #[serde(deserialize_with = "or_default")]
     pub paused_until: Option<String>,
     /// The cluster's domain.
@@ -86,23 +86,23 @@ pub struct ClusterSpec {
     pub platform: Platform,
 }
 
-/// `spec.dns`
+/// `spec.dns`: the cluster's domain.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Dns {
     /// The cluster's base domain.
     #[serde(deserialize_with = "or_default")]
     pub base_domain: Option<String>,
-    /// What stands before it in the cluster's own domain; absent: the cluster's name. May be empty.
+    /// The part before the base domain in the cluster's own domain. Absent means the cluster's name. May be empty.
     #[serde(deserialize_with = "or_default")]
     pub base_domain_prefix: Option<String>,
 }
 
-/// `spec.services[]`
+/// `spec.services[]`: one service of the control plane.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PublishedService {
-    /// `APIServer`, `OAuthServer`, …
+    /// Which service: `APIServer`, `OAuthServer`, …
     #[serde(deserialize_with = "or_default")]
     pub service: Option<String>,
     /// How it is published.
@@ -111,7 +111,7 @@ pub struct PublishedService {
 }
 
 impl PublishedService {
-    /// The host name that is given for it, and by which means it is published there.
+    /// The host name of the service, and how it is published there; `None` without a host name.
     pub fn host(&self) -> Option<(PublishingType, &str)> {
         let strategy = &self.service_publishing_strategy;
         let kind = strategy.kind?;
@@ -125,17 +125,17 @@ impl PublishedService {
     }
 }
 
-/// `spec.services[].servicePublishingStrategy`
+/// `spec.services[].servicePublishingStrategy`: how a service is published.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PublishingStrategy {
-    /// By which means.
+    /// How the service is published.
     #[serde(rename = "type", deserialize_with = "or_default")]
     pub kind: Option<PublishingType>,
-    /// For [`PublishingType::Route`].
+    /// The host, for [`PublishingType::Route`].
     #[serde(deserialize_with = "or_default")]
     pub route: PublishedHost,
-    /// For [`PublishingType::LoadBalancer`].
+    /// The host, for [`PublishingType::LoadBalancer`].
     #[serde(deserialize_with = "or_default")]
     pub load_balancer: PublishedHost,
 }
@@ -149,41 +149,41 @@ pub struct PublishedHost {
     pub hostname: Option<String>,
 }
 
-/// `spec.services[].servicePublishingStrategy.type`
+/// `spec.services[].servicePublishingStrategy.type`: the means of publishing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum PublishingType {
     /// Through the router.
     Route,
     /// With a load balancer of its own.
     LoadBalancer,
-    /// Any other.
+    /// Any other means.
     #[serde(other)]
     Other,
 }
 
-/// `spec.platform`
+/// `spec.platform`: where the cluster runs.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Platform {
-    /// Which platform.
+    /// Which platform it is.
     #[serde(rename = "type", deserialize_with = "or_default")]
     pub kind: Option<PlatformType>,
-    /// For [`PlatformType::Azure`].
+    /// The details, for [`PlatformType::Azure`].
     #[serde(deserialize_with = "or_default")]
     pub azure: Option<AzurePlatform>,
 }
 
-/// `spec.platform.type`
+/// `spec.platform.type`: the kind of platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum PlatformType {
-    /// Azure.
+    /// The Azure platform.
     Azure,
-    /// Any other.
+    /// Any other platform.
     #[serde(other)]
     Other,
 }
 
-/// `spec.platform.azure`
+/// `spec.platform.azure`: the cluster's place in Azure.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AzurePlatform {
@@ -217,7 +217,7 @@ pub struct AzurePlatform {
 pub const PUBLIC_CLOUD: &str = "AzurePublicCloud";
 
 impl AzurePlatform {
-    /// By which means the cluster is private.
+    /// How the cluster is private; `None` if the spec does not have it.
     pub fn private_type(&self) -> Option<PrivateType> {
         self.private.as_ref()?.kind
     }
@@ -232,14 +232,14 @@ impl AzurePlatform {
 }
 
 impl ClusterSpec {
-    /// What is said of Azure, if the cluster is on it.
+    /// The Azure part of the spec, if the cluster is on Azure.
     pub fn azure(&self) -> Option<&AzurePlatform> {
         let azure = self.platform.azure.as_ref();
         azure.filter(|_| self.platform.kind == Some(PlatformType::Azure))
     }
 }
 
-/// `spec.platform.azure.topology`
+/// `spec.platform.azure.topology`: from where the API server is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum Topology {
     /// From the internet only.
@@ -248,38 +248,38 @@ pub enum Topology {
     PublicAndPrivate,
     /// From the guest's VNet only.
     Private,
-    /// Not known to us.
+    /// Any value that Hyperlink does not know.
     #[serde(other)]
     Other,
 }
 
-/// `spec.platform.azure.private`
+/// `spec.platform.azure.private`: private access to the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PrivateAccess {
-    /// By which means.
+    /// How the cluster is private.
     #[serde(rename = "type", deserialize_with = "or_default")]
     pub kind: Option<PrivateType>,
-    /// For [`PrivateType::PrivateLink`].
+    /// The details, for [`PrivateType::PrivateLink`].
     #[serde(deserialize_with = "or_default")]
     pub private_link: PrivateLink,
 }
 
-/// `spec.platform.azure.private.type`
+/// `spec.platform.azure.private.type`: the kind of private access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum PrivateType {
     /// Azure Private Link.
     PrivateLink,
-    /// Swift, or not known to us: not ours to serve.
+    /// Swift, or a value that Hyperlink does not know: Hyperlink does not serve the cluster.
     #[serde(other)]
     Other,
 }
 
-/// `spec.platform.azure.private.privateLink`
+/// `spec.platform.azure.private.privateLink`: settings of Private Link.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PrivateLink {
-    /// ARM id of the subnet for the Private Link Service; absent: one is made.
+    /// ARM id of the subnet for the Private Link Service. If absent, one is created.
     #[serde(rename = "natSubnetID", deserialize_with = "or_default")]
     pub nat_subnet_id: Option<String>,
     /// Subscriptions that may connect besides the guest's own.
@@ -323,9 +323,9 @@ mod tests {
 
     #[test]
     fn the_fields_of_a_private_cluster_are_read() {
-        let observed: HostedControlPlane = serde_json::from_value(private_cluster()).unwrap();
+        let parsed: HostedControlPlane = serde_json::from_value(private_cluster()).unwrap();
 
-        let spec = observed.spec;
+        let spec = parsed.spec;
         assert_eq!(spec.cluster_id.as_deref(), Some("5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11"));
         assert_eq!(spec.infra_id.as_deref(), Some("example-x7k2p"));
         assert_eq!(spec.paused_until.as_deref(), Some("true"));
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn strange_object_is_read_as_far_as_possible() {
-        let observed: HostedCluster = serde_json::from_value(json!({
+        let parsed: HostedCluster = serde_json::from_value(json!({
             "metadata": {"name": "odd"},
             "spec": {
                 "clusterID": 7,
@@ -366,17 +366,17 @@ mod tests {
             },
         }))
         .unwrap();
-        assert_eq!(observed.spec.cluster_id, None);
-        assert_eq!(observed.spec.infra_id.as_deref(), Some("example-x7k2p"));
-        assert_eq!(observed.spec.services.len(), 1);
-        assert_eq!(observed.spec.platform.kind, Some(PlatformType::Other));
-        let azure = observed.spec.platform.azure.unwrap();
+        assert_eq!(parsed.spec.cluster_id, None);
+        assert_eq!(parsed.spec.infra_id.as_deref(), Some("example-x7k2p"));
+        assert_eq!(parsed.spec.services.len(), 1);
+        assert_eq!(parsed.spec.platform.kind, Some(PlatformType::Other));
+        let azure = parsed.spec.platform.azure.unwrap();
         assert_eq!(azure.topology, None);
         assert_eq!(azure.private.unwrap().kind, Some(PrivateType::Other));
 
         for spec in [json!(null), json!("x"), json!([])] {
-            let observed: HostedCluster = serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap();
-            assert_eq!(observed.spec, ClusterSpec::default());
+            let parsed: HostedCluster = serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap();
+            assert_eq!(parsed.spec, ClusterSpec::default());
         }
         assert_eq!(HostedCluster::api_version(&()), "hypershift.openshift.io/v1beta1");
     }

@@ -1,5 +1,5 @@
-//! Reading objects that others write: what cannot be understood counts as absent, so that one
-//! strange object never stops the watch that delivers all others.
+//! Reads objects that others write. What has an unexpected shape counts as absent, so that one strange object never
+//! stops the watch that delivers all others.
 
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny};
 
@@ -22,7 +22,7 @@ where
     })
 }
 
-/// The items that have the right shape.
+/// The items that have the expected shape.
 pub(super) fn good_items<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,10 +1,10 @@
-//! Finalizers, annotations and labels: the names under which both roles and HyperShift meet.
+//! Finalizers, annotations and labels: the names that both roles share with each other and with HyperShift.
 
-/// HO's finalizer on the custom resource.
+/// Role `ho`'s finalizer on the custom resource.
 pub const HO_FINALIZER: &str = "hypershift.openshift.io/azure-pls-cleanup";
-/// CPO's finalizer on the custom resource.
+/// Role `cpo`'s finalizer on the custom resource.
 pub const CPO_FINALIZER: &str = "hypershift.openshift.io/azure-private-link-service";
-/// CPO's finalizer on the HostedControlPlane.
+/// Role `cpo`'s finalizer on the HostedControlPlane.
 pub const HCP_FINALIZER: &str = "hypershift.openshift.io/azure-pls-endpoint-cleanup";
 
 /// On the custom resource and the HostedControlPlane: the HostedCluster, `<namespace>/<name>`.
@@ -14,30 +14,30 @@ pub const INTERNAL_LOAD_BALANCER_ANNOTATION: &str = "service.beta.kubernetes.io/
 /// The one value of [`INTERNAL_LOAD_BALANCER_ANNOTATION`] that counts.
 pub const INTERNAL_LOAD_BALANCER_VALUE: &str = "true";
 
-/// What HO is about to create (JSON), written before its first Azure write.
+/// What role `ho` is about to create (JSON), written before its first Azure write.
 pub const HO_INTENT: &str = "hyperlink.hypershift.openshift.io/ho-intent";
-/// What CPO is about to create (JSON), written before its first Azure write.
+/// What role `cpo` is about to create (JSON), written before its first Azure write.
 pub const CPO_INTENT: &str = "hyperlink.hypershift.openshift.io/cpo-intent";
-/// `<uid>/<role>/<reason>`: lets a deleting custom resource go although Azure denies access.
+/// `<uid>/<role>/<reason>`: abandons a custom resource under deletion although Azure denies access.
 pub const ABANDON: &str = "hyperlink.hypershift.openshift.io/abandon";
-/// Lets HO replace a Private Link Service that another control plane operator is connected to.
+/// Lets role `ho` replace a Private Link Service that another control plane operator is connected to.
 pub const ALLOW_REPLACE: &str = "hyperlink.hypershift.openshift.io/allow-replace";
 
-/// On the HostedCluster: the UID of the namespace kube-system of the management cluster that it came from. The Private Link
-/// Services of its name that were made there are adopted.
+/// On the HostedCluster: the UID of the namespace kube-system of the management cluster that it came from. The Private
+/// Link Services of its name that were created there are adopted.
 pub const ADOPT_FROM: &str = "hyperlink.hypershift.openshift.io/adopt-from";
 
-/// The annotations of the custom resource that are read: a change of another one is nobody's concern.
+/// The annotations of the custom resource that are read; a change of any other one is ignored.
 pub const READ_ANNOTATIONS: [&str; 5] = [CLUSTER_ANNOTATION, HO_INTENT, CPO_INTENT, ABANDON, ALLOW_REPLACE];
 
-/// The annotations of HostedClusters and HostedControlPlanes whose change is worth a reconcile.
+/// The annotations of HostedClusters and HostedControlPlanes whose change causes a reconcile.
 pub const READ_CLUSTER_ANNOTATIONS: [&str; 2] = [CLUSTER_ANNOTATION, ADOPT_FROM];
 
 /// On a Service that publishes a host name of a private cluster: exactly [`EXTERNAL_VALUE`].
 pub const EXTERNAL_LABEL: &str = "hypershift.openshift.io/azure-pls-external-private-svc";
 /// The value of [`EXTERNAL_LABEL`].
 pub const EXTERNAL_VALUE: &str = "true";
-/// On a Service: the public host name that external-dns makes for it.
+/// On a Service: the public host name that external-dns publishes for it.
 pub const EXTERNAL_HOST_ANNOTATION: &str = "external-dns.alpha.kubernetes.io/hostname";
 
 /// The Service, and so the custom resource, that carries the cluster's internal names.

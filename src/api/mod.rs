@@ -1,4 +1,4 @@
-//! Kubernetes kinds: our own in full, HyperShift's as far as they are read.
+//! Kubernetes kinds: the custom resource in full, HyperShift's others as far as they are read.
 //!
 //! Data only: no I/O, no clock, no decisions about Azure.
 
@@ -26,7 +26,7 @@ pub use role::Role;
 
 use kube::ResourceExt;
 
-/// Whether an object is held by this finalizer when it goes.
+/// Whether this finalizer delays the deletion of an object.
 pub fn held_by(object: &impl ResourceExt, finalizer: &str) -> bool {
     object.finalizers().iter().any(|one| one == finalizer)
 }

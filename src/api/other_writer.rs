@@ -1,6 +1,6 @@
-//! Whether another controller plays the same role on a custom resource, by what the API server records of its writers.
+//! Whether another controller has the same role for a custom resource, by the API server's record of its writers.
 //!
-//! Stores drop `managedFields`: the object has to be read anew.
+//! Stores drop `managedFields`, so the object has to be read from the API server.
 
 use std::time::Duration;
 
@@ -10,12 +10,13 @@ use serde_json::Value;
 
 use super::{AzurePrivateLinkService, ConditionType, Role};
 
-/// The manager that wrote `role`'s part of the status not longer than `recent` ago, though this role has taken over the object.
+/// The manager that wrote `role`'s part of the status not longer than `recent` ago, after this process began to serve
+/// the object.
 ///
-/// A write that is older tells of a controller that has stopped. HyperShift's writes after each zone, which takes a minute.
+/// An older write means that the other controller has stopped. HyperShift writes after each zone, which takes a minute.
 ///
-/// HyperShift's operator of the other role is none, though it writes the whole list of conditions, nor is anybody before
-/// this role has recorded its intent.
+/// HyperShift's operator of the other role does not count, though it writes the whole list of conditions. Nobody counts
+/// before this role has recorded its intent.
 pub fn other_writer(cr: &AzurePrivateLinkService, role: Role, now: Timestamp, recent: Duration) -> Option<&str> {
     let oldest = SignedDuration::try_from(recent).unwrap_or(SignedDuration::MAX);
     let entries = cr.metadata.managed_fields.iter().flatten();
@@ -25,10 +26,10 @@ pub fn other_writer(cr: &AzurePrivateLinkService, role: Role, now: Timestamp, re
     let own = of_object
         .iter()
         .filter(|(manager, ..)| *manager == role.field_manager());
-    let taken_over = own.map(|(_, time, _)| *time).max()?;
+    let adopted_at = own.map(|(_, time, _)| *time).max()?;
     let others = of_status.iter().filter(|(manager, time, entry)| {
         let is_own_role = Role::ALL.iter().any(|role| role.field_manager() == *manager);
-        let recent = *time > taken_over && now.duration_since(*time) <= oldest;
+        let recent = *time > adopted_at && now.duration_since(*time) <= oldest;
         recent && !is_own_role && *manager != other_role_manager(role) && writes(entry, role)
     });
     others.max_by_key(|(_, time, _)| *time).map(|(manager, ..)| *manager)
@@ -42,7 +43,7 @@ fn other_role_manager(role: Role) -> &'static str {
     }
 }
 
-/// Whether the entry has something that only `role` writes. HyperShift's operators both write the summary.
+/// Whether the entry has something that only `role` writes. Both of HyperShift's operators write the summary.
 fn writes(entry: &ManagedFieldsEntry, role: Role) -> bool {
     let Some(status) = entry.fields_v1.as_ref().and_then(|fields| fields.0.get("f:status")) else {
         return false;
@@ -92,8 +93,8 @@ mod tests {
         json!({"f:conditions": Value::Object(keys.collect())})
     }
 
-    /// The intent is recorded.
-    fn is_own_role(second: u8) -> Value {
+    /// The managed fields of an intent that this role recorded.
+    fn own_intent(second: u8) -> Value {
         json!({"manager": "hyperlink-cpo", "operation": "Update", "time": format!("2026-01-01T11:59:{second:02}Z"),
             "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:annotations": {}}}})
     }
@@ -111,28 +112,28 @@ mod tests {
     #[case::condition(entry("hypershift-controlplane-manager", 58, conditions(&["AzurePrivateEndpointAvailable"])), true)]
     #[case::field(entry("hypershift-controlplane-manager", 58, json!({"f:privateEndpointIP": {}})), true)]
     #[case::somebody_unknown(entry("unknown", 58, json!({"f:dnsZoneName": {}})), true)]
-    #[case::before_it_was_taken_over(entry("hypershift-controlplane-manager", 54, json!({"f:privateEndpointIP": {}})), false)]
+    #[case::before_it_was_adopted(entry("hypershift-controlplane-manager", 54, json!({"f:privateEndpointIP": {}})), false)]
     #[case::management_side_and_summary(entry("hypershift-operator-manager", 58, conditions(&["AzurePLSCreated", "AzurePrivateLinkServiceAvailable"])), false)]
     #[case::management_side_reverts_the_list(entry("hypershift-operator-manager", 58, conditions(&["AzurePrivateDNSAvailable"])), false)]
     #[case::our_own_other_role(entry("hyperlink-ho", 58, conditions(&["AzurePLSCreated"])), false)]
     fn second_controller_of_the_guest_side_is_recognised(#[case] other: Value, #[case] active: bool) {
         let manager = other["manager"].as_str().map(str::to_owned);
-        assert_eq!(found(json!([is_own_role(55), other])), manager.filter(|_| active));
+        assert_eq!(found(json!([own_intent(55), other])), manager.filter(|_| active));
     }
 
     #[test]
-    fn cluster_that_was_taken_over_is_not_contested_for_ever() {
+    fn adopted_cluster_is_not_contested_for_ever() {
         let mut theirs = entry(
             "hypershift-controlplane-manager",
             59,
             json!({"f:privateEndpointIP": {}}),
         );
         assert_eq!(found(json!([theirs.clone()])), None, "nothing of ours is recorded yet");
-        assert!(found(json!([is_own_role(30), theirs.clone()])).is_some());
+        assert!(found(json!([own_intent(30), theirs.clone()])).is_some());
         theirs["time"] = json!("2026-01-01T11:58:59Z");
-        let mut is_own_role = is_own_role(30);
-        is_own_role["time"] = json!("2026-01-01T11:30:00Z");
-        assert_eq!(found(json!([is_own_role, theirs])), None, "it has stopped");
+        let mut recorded = own_intent(30);
+        recorded["time"] = json!("2026-01-01T11:30:00Z");
+        assert_eq!(found(json!([recorded, theirs])), None, "it has stopped");
     }
 
     #[test]
@@ -143,6 +144,6 @@ mod tests {
             json!({"f:privateEndpointIP": {}}),
         );
         theirs.as_object_mut().unwrap().remove("subresource");
-        assert_eq!(found(json!([is_own_role(55), theirs])), None);
+        assert_eq!(found(json!([own_intent(55), theirs])), None);
     }
 }

@@ -6,12 +6,12 @@ use jiff::{SignedDuration, Timestamp};
 
 const TRUE: [&str; 6] = ["1", "t", "T", "TRUE", "true", "True"];
 
-/// Whether a cluster is to be left alone.
+/// Whether the reconciliation of a cluster is paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paused {
-    /// Not paused: absent, a false word, a time that has come, or not understood.
+    /// Not paused: the field is absent, a false word, a time in the past, or not understood.
     No,
-    /// Paused until this time, which lies ahead.
+    /// Paused until this time, which is in the future.
     Until(Timestamp),
     /// Paused until the field changes.
     Indefinitely,
@@ -31,15 +31,15 @@ impl Paused {
     }
 }
 
-/// Whether the field means anything; what does not is not paused, and somebody should know.
+/// Whether the field has a meaning. Without one the cluster is not paused, which has to be reported.
 pub fn understood(paused_until: &str) -> bool {
     const FALSE: [&str; 6] = ["0", "f", "F", "FALSE", "false", "False"];
     TRUE.contains(&paused_until) || FALSE.contains(&paused_until) || rfc3339(paused_until).is_some()
 }
 
-/// RFC 3339 as Go's `time.Parse` reads it, which is neither the standard nor jiff: an hour may have one digit, a comma may
-/// begin a fraction of any length, an offset may be 24 hours or 60 minutes; letters are upper case and no second is the 60th.
-/// What lies beyond jiff's range is the end of it.
+/// RFC 3339 as Go's `time.Parse` reads it, which is neither the standard nor jiff: an hour may have one digit, a comma
+/// may begin a fraction of any length, an offset may be 24 hours or 60 minutes; letters are upper case and no second is
+/// the 60th. A time beyond jiff's range becomes the end of that range.
 fn rfc3339(text: &str) -> Option<Timestamp> {
     let mut rest = text;
     let year = digits(&mut rest, 4)?;

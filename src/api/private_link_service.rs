@@ -1,5 +1,5 @@
-//! `AzurePrivateLinkService`: the custom resource in which both roles meet, with every rule that
-//! the API server keeps for it.
+//! `AzurePrivateLinkService`: the custom resource that both roles share, with every rule that the API server enforces
+//! for it.
 
 #![expect(
     unreachable_pub,
@@ -153,7 +153,7 @@ pub struct AzurePrivateLinkServiceStatus {
     pub base_domain_dns_zone_id: Option<String>,
 
     /// State of the path, by type.
-    // The API server admits times that are none; a condition that cannot be read is left out.
+    // The API server admits times that cannot be parsed; a condition that cannot be read is left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "good_items")]
     #[schemars(schema_with = "conditions")]
     pub conditions: Vec<Condition>,
@@ -236,9 +236,9 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(status.dns_zone_name.as_deref(), Some("example.hypershift.local"));
-        let [observed] = status.conditions.as_slice() else {
+        let [readable] = status.conditions.as_slice() else {
             panic!("{:?}", status.conditions)
         };
-        assert_eq!(observed.type_, "Second");
+        assert_eq!(readable.type_, "Second");
     }
 }

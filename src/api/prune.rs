@@ -1,5 +1,5 @@
-//! What watches keep of an object: the fields and annotations that are read, each of a bounded size. Whoever may write an
-//! object can otherwise make this process keep megabytes for each.
+//! What watches keep of an object: the fields and annotations that are read, each of a bounded size. Otherwise whoever
+//! may write an object could make this process keep megabytes for each.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::markers::{
 };
 use super::{AzurePrivateLinkService, ConditionType, HostedCluster, HostedControlPlane};
 
-/// The most bytes that are kept of an annotation: an intent with its ids has two thousand, with the longest names five.
+/// The most bytes that are kept of an annotation. An intent with its ids has 2000 bytes, with the longest names 5000.
 const ANNOTATION: usize = 8192;
 /// The most bytes that are kept of a condition's reason or message.
 const MESSAGE: usize = 1024;
@@ -25,7 +25,7 @@ const OWNERS: usize = 4;
 
 /// An object of which watches keep a part.
 pub trait Prune {
-    /// Drops what nobody reads of the object.
+    /// Drops the parts of the object that are never read.
     fn prune(&mut self);
 }
 
@@ -50,7 +50,7 @@ impl Prune for HostedCluster {
 }
 
 impl Prune for HostedControlPlane {
-    /// Nothing of what is watched is read but its metadata; the rest is read anew in each reconcile.
+    /// Of a watched object only the metadata is used. Each reconcile reads the spec from the API server.
     fn prune(&mut self) {
         prune_metadata(&mut self.metadata, &READ_CLUSTER_ANNOTATIONS, &[]);
         self.spec = ClusterSpec::default();
@@ -70,17 +70,17 @@ impl Prune for Service {
     }
 }
 
-/// The part of an annotation's value that counts; nothing that we or HyperShift write is longer.
+/// The part of an annotation's value that is used. Neither Hyperlink nor HyperShift writes a longer one.
 pub fn read_part(value: &str) -> &str {
     &value[..value.floor_char_boundary(ANNOTATION)]
 }
 
-/// The part of a condition's reason or message that counts.
+/// The part of a condition's reason or message that is used.
 pub fn read_message(text: &str) -> &str {
     &text[..text.floor_char_boundary(MESSAGE)]
 }
 
-/// Whether a finalizer is one of both roles'.
+/// Whether the finalizer belongs to one of the roles.
 pub fn is_known_finalizer(name: &str) -> bool {
     [HO_FINALIZER, CPO_FINALIZER, HCP_FINALIZER].contains(&name)
 }
@@ -107,7 +107,7 @@ fn picked(all: Option<BTreeMap<String, String>>, names: &[&str]) -> Option<BTree
     (!picked.is_empty()).then_some(picked)
 }
 
-/// The control planes among the owners; names that are too long for an object are nobody's.
+/// The control planes among the owners, without names that are too long for an object.
 fn owners(all: Vec<OwnerReference>) -> Vec<OwnerReference> {
     let kind = HostedControlPlane::kind(&());
     let short = |owner: &OwnerReference| owner.name.len() + owner.uid.len() + owner.api_version.len() <= 3 * TEXT;

@@ -1,18 +1,18 @@
-//! The two roles that share one custom resource, and what each signs with.
+//! The two roles that share one custom resource, and the names under which each writes.
 
 use super::markers;
 
-/// Which half of the private path a process drives.
+/// Which half of the private path a process builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
-    /// HyperShift operator's part: load balancer look-up, NAT subnet, Private Link Service.
+    /// The part of HyperShift's operator: load balancer lookup, NAT subnet, Private Link Service.
     Ho,
-    /// Control plane operator's part: Private Endpoint, private DNS.
+    /// The part of the control plane operator: Private Endpoint, private DNS.
     Cpo,
 }
 
 impl Role {
-    /// Both roles.
+    /// Both roles, in order.
     pub const ALL: [Role; 2] = [Role::Ho, Role::Cpo];
 
     /// `ho` or `cpo`: the flag's value, the metric label, the word in logs.

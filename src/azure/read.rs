@@ -225,7 +225,7 @@ impl Reader<'_> {
     fn read_failed(&self, kind: Kind, id: &ResourceId, error: ArmError) -> Observed {
         let now = Instant::now();
         let wait = self.observations.read_failed(kind, id, &error, now);
-        self.log("look failed", kind, id, &error, wait);
+        self.log("read failed", kind, id, &error, wait);
         let lasting = self.observations.unread_for_long(id, now);
         Observed::ReadFailed(ArmError { lasting, ..error })
     }

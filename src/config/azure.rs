@@ -1,4 +1,4 @@
-//! Which cloud, which credential, which way out, and what the management side needs. Contradictions are refused here.
+//! The settings of the cloud, the credential, the proxy and role `ho`. Contradictions are refused here.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ const TOKEN_FILE: &str = "AZURE_FEDERATED_TOKEN_FILE";
 /// HyperShift's switch to workload identity; the identity itself is in the other variables.
 const PLS_CLIENT_ID: &str = "AZURE_PLS_CLIENT_ID";
 
-/// The clouds, spelt as HostedControlPlanes spell them. The addresses of the last three have to be given.
+/// The clouds, spelt as HostedControlPlanes spell them. The last three need their addresses as settings.
 const CLOUDS: [&str; 6] = [
     "AzurePublicCloud",
     "AzureUSGovernmentCloud",
@@ -48,13 +48,13 @@ pub(super) fn azure(
     })
 }
 
-/// The named cloud with whatever of it was given otherwise.
+/// The named cloud, with the addresses that were given instead of its own.
 fn cloud(reader: &mut Reader<'_>) -> Option<(&'static str, Cloud)> {
     let named = reader.one(&CLOUD, |given| {
         let known = CLOUDS.into_iter().find(|name| name.eq_ignore_ascii_case(given));
         known.ok_or_else(|| CloudError::UnknownName(given.to_owned()))
     });
-    // With a wrong name the rest is still checked.
+    // If the name is wrong, the other settings are still checked.
     let name = named.unwrap_or(CLOUDS[0]);
     let known = Cloud::by_name(name).ok();
     let addresses = [&ARM_ENDPOINT, &AUTHORITY, &AUDIENCE];
@@ -132,13 +132,14 @@ fn workload_identity(reader: &mut Reader<'_>) -> Option<CredentialSource> {
     Some(CredentialSource::WorkloadIdentity {
         tenant: tenant?,
         client: client?,
-        // Need not be there yet: HyperShift's token minter starts beside us.
+        // It may not exist yet: HyperShift's token minter starts at the same time.
         token_file: token_file?.into(),
     })
 }
 
-/// The credential that HyperShift's variables describe. The operator takes its switch or else the file; the control plane
-/// operator takes the federated token. Never a guess between two.
+/// The credential that HyperShift's variables describe. HyperShift's operator uses workload identity if its switch is
+/// set, else the file; the control plane operator uses the federated token. Two that contradict each other are a
+/// problem, never a guess.
 fn described(reader: &mut Reader<'_>, roles: &BTreeSet<Role>) -> Option<Kind> {
     let is_set = |name| reader.environment.variable(name).is_some();
     let file = is_set(CREDENTIALS_FILE);
@@ -179,7 +180,7 @@ fn needed(reader: &mut Reader<'_>, variable: &str, credential: &str) -> Option<S
     value
 }
 
-/// Only checks; whoever asks for a token reads the file again.
+/// Only checks the file; it is read again for each token.
 fn credentials_file(reader: &mut Reader<'_>, path: &Path) -> Option<CredentialsFile> {
     match CredentialsFile::read(path) {
         Ok(file) => Some(file),
@@ -192,8 +193,8 @@ fn credentials_file(reader: &mut Reader<'_>, path: &Path) -> Option<CredentialsF
 
 fn http(reader: &mut Reader<'_>, roles: &BTreeSet<Role>) -> Option<HttpSettings> {
     let words: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
-    let around = reader.environment;
-    let either = |upper, lower| around.variable(upper).or_else(|| around.variable(lower));
+    let environment = reader.environment;
+    let either = |upper, lower| environment.variable(upper).or_else(|| environment.variable(lower));
     let proxy = ProxySettings {
         https_proxy: either("HTTPS_PROXY", "https_proxy").map(Into::into),
         no_proxy: either("NO_PROXY", "no_proxy"),
@@ -203,7 +204,7 @@ fn http(reader: &mut Reader<'_>, roles: &BTreeSet<Role>) -> Option<HttpSettings>
         proxy,
         ..HttpSettings::new(&words.join(","))
     };
-    // Building a client reads the CA file and the proxy's address; it connects to nobody.
+    // Building a client reads the CA file and the proxy's address; it opens no connection.
     match settings.client() {
         Ok(_) => Some(settings),
         Err(error) => {
@@ -253,7 +254,7 @@ pub(super) fn management(reader: &mut Reader<'_>, credential: Option<&Credential
     })
 }
 
-/// The subscription that the credentials file names.
+/// The subscription that the credentials file names; a wrong one is a problem.
 fn subscription_of(reader: &mut Reader<'_>, credential: Option<&CredentialSource>) -> Option<SubscriptionId> {
     match credential {
         Some(CredentialSource::SecretFile { path }) => {
@@ -262,7 +263,7 @@ fn subscription_of(reader: &mut Reader<'_>, credential: Option<&CredentialSource
             let checked = parse::subscription(&file.subscription).map_err(wrong);
             checked.map_err(|problem| reader.problem(problem)).ok()
         }
-        // The file is the problem, and told already.
+        // The problem is the file, which is reported already.
         None if reader.environment.variable(CREDENTIALS_FILE).is_some() => None,
         _ => {
             reader.missing(&SUBSCRIPTION, "; role ho needs it");

@@ -1,7 +1,8 @@
-//! Flags and environment become one checked configuration, or one list of all that is wrong. The only reader of the environment.
+//! Turns flags and environment into one checked configuration, or into one list of all problems. Only this module reads
+//! the environment.
 //!
-//! Starts nothing and calls nobody; of files it reads the CA bundle, the allowed scopes, the certificate for metrics and, for the
-//! subscription alone, the credentials file.
+//! It starts nothing and calls no service. Of files it reads the CA bundle, the allowed scopes, the certificate for
+//! metrics and, for the subscription alone, the credentials file.
 
 mod azure;
 mod parse;
@@ -32,95 +33,94 @@ pub use setting::{Fallback, SETTINGS, Setting, settings_of_plan};
 
 use reader::Reader;
 
-/// What `hyperlink run` does, or would do, checked. Holds no secret.
+/// The checked settings of `hyperlink run` or `hyperlink plan`. Holds no secret.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// At least one.
+    /// The roles of this process, at least one.
     pub roles: BTreeSet<Role>,
-    /// The only namespace to serve; none: all.
+    /// The only namespace to serve; `None`: all namespaces.
     pub namespace: Option<String>,
     /// Namespaces that are left to processes of their own.
     pub exclude_namespaces: BTreeSet<String>,
-    /// What the cpo role may serve; none: whatever is in its only namespace.
+    /// What role `cpo` may serve; `None`: whatever is in its only namespace.
     pub allow_scopes: Option<ScopesFile>,
-    /// Passes at once, per controller.
+    /// The most reconciles at once, per controller.
     pub concurrency: NonZeroU16,
-    /// Interval of comparing everything but records and links.
+    /// Interval at which everything but DNS records and links is compared with Azure.
     pub resync: Duration,
-    /// Interval of comparing records and links.
+    /// Interval at which DNS records and links are compared with Azure.
     pub record_resync: Duration,
     /// Where and how metrics and probes are served.
     pub serving: Serving,
-    /// A kubeconfig file; none: as kubectl finds it, else the pod's cluster.
+    /// A kubeconfig file; `None`: as kubectl finds it, else the pod's cluster.
     pub kubeconfig: Option<PathBuf>,
-    /// The pod that the process runs in, if it is told.
+    /// The pod that the process runs in, if its variables are set.
     pub pod: Option<Pod>,
-    /// Leader election; none for a process that never leads.
+    /// Leader election; `None` for a process that never leads.
     pub lease: Option<Lease>,
-    /// Where Azure is and who we are there.
+    /// The Azure cloud, and the credential for it.
     pub azure: Azure,
-    /// What only the ho role needs; there if and only if that role is chosen.
+    /// What only role `ho` needs; set if and only if that role is chosen.
     pub management: Option<Management>,
-    /// Form and extent of the log.
+    /// Format and filter of the log.
     pub log: Log,
 }
 
 /// The pod that the process runs in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pod {
-    /// Its namespace.
+    /// Namespace of the pod.
     pub namespace: String,
-    /// Its name.
+    /// Name of the pod.
     pub name: String,
-    /// Its UID, by which `kubectl describe` finds Events.
+    /// UID of the pod, by which `kubectl describe` finds Events.
     pub uid: Option<String>,
 }
 
-/// Leader election.
+/// The settings of leader election.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// Where the lease is kept.
+    /// Namespace of the lease.
     pub namespace: String,
-    /// Its times.
+    /// Times of the lease.
     pub times: LeaseTimes,
-    /// The pod's or host's name, to which the holder adds something random.
+    /// The pod's or host's name, to which the holder adds a random suffix.
     pub candidate: String,
 }
 
-/// Where Azure is and who we are there.
+/// The Azure cloud, and the credential for it.
 #[derive(Debug, Clone)]
 pub struct Azure {
     /// The cloud's name as HostedControlPlanes spell it.
     pub cloud_name: &'static str,
-    /// Its addresses.
+    /// Addresses and audience of the cloud.
     pub cloud: Cloud,
-    /// How we prove who we are.
+    /// How the process authenticates itself.
     pub credential: CredentialSource,
-    /// How ARM and the authority are reached; a client could be built from it.
+    /// How ARM and the authority are reached; a client can be built from it.
     pub http: HttpSettings,
 }
 
-/// The management side.
+/// The settings of role `ho`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Management {
-    /// Of the load balancers and Private Link Services.
+    /// Subscription of the load balancers and Private Link Services.
     pub subscription: SubscriptionId,
-    /// The group in it.
+    /// Resource group of the load balancers and Private Link Services.
     pub resource_group: String,
-    /// Further subscriptions and groups.
+    /// Further subscriptions and groups that may be changed.
     pub also_manage: Vec<Scope>,
     /// How NAT subnets are chosen.
     pub nat: NatSubnetRules,
-    /// How a Service's frontend is recognised.
-    /// `--nat-subnet-id`
+    /// One NAT subnet for all clusters: `--nat-subnet-id`.
     pub nat_subnet: Option<ResourceId>,
-    /// `--frontend-match`
+    /// How a Service's frontend is recognised: `--frontend-match`.
     pub frontend_match: FrontendMatch,
-    /// Whether conditions are summed up on the HostedCluster.
+    /// Whether conditions are aggregated on the HostedCluster.
     pub aggregate_conditions: bool,
 }
 
-/// Form and extent of the log.
+/// Format and filter of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Log {
     /// Text or JSON.
@@ -129,7 +129,7 @@ pub struct Log {
     pub filter: String,
 }
 
-/// Checks all settings. On failure says everything that is wrong, not only the first thing.
+/// Checks all settings. The error lists all problems, not only the first.
 pub fn resolve(given: &Given, environment: &Environment) -> Result<Config, Problems> {
     let mut reader = Reader::new(given, environment);
     let roles = BTreeSet::from_iter(reader.list(&setting::ROLE, str::parse::<Role>));
@@ -140,11 +140,12 @@ pub fn resolve(given: &Given, environment: &Environment) -> Result<Config, Probl
     if for_many && roles.contains(&Role::Cpo) && !reader.is_given(&setting::ALLOW_SCOPES) {
         reader.missing(&setting::ALLOW_SCOPES, "; role cpo needs it, or --namespace");
     }
-    let result = settle(&mut reader, roles, lease);
+    let result = read_settings(&mut reader, roles, lease);
     reader.finish(result)
 }
 
-/// The same for `hyperlink plan`, which leads nobody. Without a role it is cpo, and ho too where its resource group is given.
+/// As [`resolve`], for `hyperlink plan`, which needs no lease. Without a role it is cpo, and ho too where its resource
+/// group is given.
 pub fn resolve_for_plan(given: &Given, environment: &Environment) -> Result<Config, Problems> {
     let mut reader = Reader::new(given, environment);
     let mut roles = BTreeSet::from_iter(reader.list(&setting::ROLE, str::parse::<Role>));
@@ -152,18 +153,18 @@ pub fn resolve_for_plan(given: &Given, environment: &Environment) -> Result<Conf
         roles.insert(Role::Cpo);
         roles.extend(reader.is_given(&setting::RESOURCE_GROUP).then_some(Role::Ho));
     }
-    let result = settle(&mut reader, roles, |_, _| Some(None));
+    let result = read_settings(&mut reader, roles, |_, _| Some(None));
     reader.finish(result)
 }
 
-/// The form of the log, also where other settings are wrong; text where it is wrong itself.
+/// The format of the log, also where other settings are wrong; text where it is wrong itself.
 pub fn log_format(given: &Given, environment: &Environment) -> telemetry::Format {
     let mut reader = Reader::new(given, environment);
     let format = reader.one(&setting::LOG_FORMAT, parse::log_format);
     format.unwrap_or(telemetry::Format::Text)
 }
 
-/// As [`log_format`], of a command line that cannot be read as a whole.
+/// As [`log_format`], for a command line that cannot be parsed as a whole.
 pub fn log_format_in(arguments: impl IntoIterator<Item = OsString>, environment: &Environment) -> telemetry::Format {
     let mut given = Given::default();
     let mut arguments = arguments.into_iter().filter_map(|argument| argument.into_string().ok());
@@ -178,8 +179,8 @@ pub fn log_format_in(arguments: impl IntoIterator<Item = OsString>, environment:
     log_format(&given, environment)
 }
 
-/// None when something is missing or wrong; the reader then knows what.
-fn settle<'a>(
+/// The configuration; `None` when a setting is missing or wrong, which is then a problem of `reader`.
+fn read_settings<'a>(
     reader: &mut Reader<'a>,
     roles: BTreeSet<Role>,
     lease: impl FnOnce(&mut Reader<'a>, Option<&str>) -> Option<Option<Lease>>,
@@ -231,14 +232,14 @@ fn settle<'a>(
     })
 }
 
-/// Where the Deployment says so.
+/// The pod, if the Deployment sets its variables.
 fn pod(reader: &Reader<'_>) -> Option<Pod> {
-    let around = reader.environment;
-    let namespace = around.variable("POD_NAMESPACE");
+    let environment = reader.environment;
+    let namespace = environment.variable("POD_NAMESPACE");
     Some(Pod {
-        namespace: namespace.or_else(|| around.service_account_namespace())?,
-        name: around.variable("POD_NAME")?,
-        uid: around.variable("POD_UID"),
+        namespace: namespace.or_else(|| environment.service_account_namespace())?,
+        name: environment.variable("POD_NAME")?,
+        uid: environment.variable("POD_UID"),
     })
 }
 
@@ -254,12 +255,12 @@ fn lease(reader: &mut Reader<'_>, scope: Option<&str>) -> Option<Option<Lease>> 
     );
     shorter(reader, (&LEASE_RETRY, retry), (&LEASE_RENEW_DEADLINE, renew_deadline));
 
-    let around = reader.environment;
+    let environment = reader.environment;
     let namespace = if reader.is_given(&LEASE_NAMESPACE) {
         reader.one(&LEASE_NAMESPACE, parse::namespace)
     } else {
-        let own_namespace = around.variable("POD_NAMESPACE");
-        let own_namespace = own_namespace.or_else(|| around.service_account_namespace());
+        let own_namespace = environment.variable("POD_NAMESPACE");
+        let own_namespace = own_namespace.or_else(|| environment.service_account_namespace());
         let own_namespace = own_namespace.or_else(|| scope.map(str::to_owned));
         if own_namespace.is_none() {
             reader.missing(
@@ -269,7 +270,9 @@ fn lease(reader: &mut Reader<'_>, scope: Option<&str>) -> Option<Option<Lease>> 
         }
         own_namespace
     };
-    let candidate = around.variable("POD_NAME").or_else(|| around.variable("HOSTNAME"));
+    let candidate = environment
+        .variable("POD_NAME")
+        .or_else(|| environment.variable("HOSTNAME"));
     Some(Some(Lease {
         namespace: namespace?,
         times: LeaseTimes {

@@ -1,4 +1,4 @@
-//! One value at a time: text becomes a type, or a sentence about what would do.
+//! Parses one value at a time: a text becomes a type, or a sentence that names valid values.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -18,7 +18,7 @@ use crate::names;
 use crate::scopes_file::ScopesFile;
 use crate::telemetry;
 
-/// No interval of ours makes sense beyond this.
+/// The longest interval that a setting may have.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The prefix lengths that a NAT subnet may have; Azure takes five addresses of each subnet.
@@ -62,7 +62,7 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(wrong)
 }
 
-/// Whoever uses the file says what is wrong with it.
+/// Accepts any path; the code that reads the file reports what is wrong with it.
 pub(super) fn path(text: &str) -> Result<PathBuf, Infallible> {
     Ok(PathBuf::from(text))
 }
@@ -93,7 +93,7 @@ pub(super) fn resource_group(text: &str) -> Result<String, String> {
     }
 }
 
-/// A subscription or a resource group.
+/// Parses a subscription or a resource group.
 pub(super) fn scope(text: &str) -> Result<Scope, String> {
     match Scope::parse(text) {
         Ok(scope @ (Scope::Subscription(_) | Scope::Group(..))) if id::is_uuid(scope.subscription().as_str()) => {
@@ -123,8 +123,8 @@ pub(super) fn network(text: &str) -> Result<Ipv4Net, String> {
     if network.addr() == network.network() {
         Ok(network)
     } else {
-        let in_bits = network.trunc();
-        Err(format!("{text} is an address in {in_bits}; write the network"))
+        let network_part = network.trunc();
+        Err(format!("{text} is an address in {network_part}; write the network"))
     }
 }
 

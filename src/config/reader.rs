@@ -1,23 +1,24 @@
-//! Looks settings up: the flag, else the environment variable, else the default. Collects what is wrong instead of stopping.
+//! Reads settings: the flag, else the environment variable, else the default. Collects all problems instead of stopping
+//! at the first.
 
 use std::collections::HashMap;
 use std::fmt::{self, Display};
 
 use super::setting::{Fallback, Setting};
 
-/// Where Kubernetes tells a pod its namespace.
+/// The file in which Kubernetes gives a pod its namespace.
 const SERVICE_ACCOUNT_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 type Lookup = Box<dyn Fn(&str) -> Option<String>>;
 
-/// What the process finds around it. Not printable: variables may hold secrets.
+/// The environment variables, and the pod's namespace if there is one. Not printable: variables may hold secrets.
 pub struct Environment {
     variable: Lookup,
     service_account_namespace: Option<String>,
 }
 
 impl Environment {
-    /// The real one.
+    /// The environment of this process.
     pub fn of_process() -> Self {
         let namespace = std::fs::read_to_string(SERVICE_ACCOUNT_NAMESPACE).ok();
         Self {
@@ -26,7 +27,7 @@ impl Environment {
         }
     }
 
-    /// These variables, outside a pod.
+    /// An environment with these variables, outside a pod.
     pub fn of(variables: &[(&str, &str)]) -> Self {
         let variables: HashMap<String, String> = variables
             .iter()
@@ -38,7 +39,7 @@ impl Environment {
         }
     }
 
-    /// The same in a pod of this namespace.
+    /// This environment, in a pod of `namespace`.
     pub fn in_namespace(self, namespace: &str) -> Self {
         Self {
             service_account_namespace: Some(namespace.to_owned()),
@@ -46,7 +47,7 @@ impl Environment {
         }
     }
 
-    /// A variable's value; an empty one is as good as none.
+    /// A variable's value; an empty one counts as absent.
     pub(super) fn variable(&self, name: &str) -> Option<String> {
         (self.variable)(name).filter(|value| !value.trim().is_empty())
     }
@@ -61,7 +62,7 @@ impl Environment {
 pub struct Given(HashMap<&'static str, Vec<String>>);
 
 impl Given {
-    /// The flag was given with these values.
+    /// Records that the flag was given with these values.
     pub fn set(&mut self, setting: &Setting, values: impl IntoIterator<Item = String>) {
         self.0.insert(setting.flag, values.into_iter().collect());
     }
@@ -72,7 +73,7 @@ impl Given {
 pub struct Problems(Vec<String>);
 
 impl Problems {
-    /// One sentence each.
+    /// All problems, one sentence each.
     pub fn all(&self) -> &[String] {
         &self.0
     }
@@ -110,13 +111,13 @@ impl<'a> Reader<'a> {
         self.problems.push(problem.into());
     }
 
-    /// The setting must be given and is not; `why` goes on with the sentence.
+    /// Adds the problem that a required setting is not given; `why` continues the sentence.
     pub(super) fn missing(&mut self, setting: &Setting, why: &str) {
         let Setting { flag, variable, .. } = setting;
         self.problem(format!("--{flag} (or {variable}) is missing{why}"));
     }
 
-    /// What came out of it all, unless something was wrong.
+    /// The result, or all problems if there are any.
     pub(super) fn finish<T>(self, result: Option<T>) -> Result<T, Problems> {
         match result {
             Some(result) if self.problems.is_empty() => Ok(result),
@@ -129,12 +130,12 @@ impl<'a> Reader<'a> {
         !self.found(setting).1.is_empty()
     }
 
-    /// The setting's only value. None when it has none, or when it is wrong, which is then a problem.
+    /// The setting's only value. `None` when it has none, or when it is wrong, which is then a problem.
     pub(super) fn one<T, E: Display>(&mut self, setting: &Setting, parse: impl Fn(&str) -> Result<T, E>) -> Option<T> {
         self.list(setting, parse).into_iter().next()
     }
 
-    /// The same for a setting that must be given; `why` as for [`Reader::missing`].
+    /// As [`Reader::one`], for a setting that must be given; `why` as for [`Reader::missing`].
     pub(super) fn required<T, E: Display>(
         &mut self,
         setting: &Setting,
@@ -147,7 +148,7 @@ impl<'a> Reader<'a> {
         self.one(setting, parse)
     }
 
-    /// All values of the setting that are right; each other one is a problem.
+    /// All valid values of the setting; each invalid one is a problem.
     pub(super) fn list<T, E: Display>(&mut self, setting: &Setting, parse: impl Fn(&str) -> Result<T, E>) -> Vec<T> {
         let (origin, mut values) = self.found(setting);
         if let (true, Fallback::Value(value)) = (values.is_empty(), &setting.default) {
@@ -163,7 +164,7 @@ impl<'a> Reader<'a> {
         parsed
     }
 
-    /// Where the setting comes from, for messages, and its values.
+    /// The name of the flag or variable that has the setting, for messages, and its values.
     fn found(&self, setting: &Setting) -> (String, Vec<String>) {
         let split = |text: &str| -> Vec<String> {
             let parts = if setting.list {

@@ -4,7 +4,7 @@ use super::reader::Reader;
 use super::{parse, setting};
 use crate::http::{Certificate, Serving};
 
-/// None when something is wrong; the reader then knows what.
+/// The settings of the HTTP server; `None` when one is wrong, which is then a problem of `reader`.
 pub(super) fn serving(reader: &mut Reader<'_>) -> Option<Serving> {
     use setting::{METRICS_BIND, METRICS_SECURE, PROBE_BIND};
     let metrics = reader.one(&METRICS_BIND, parse::address)?;
@@ -33,7 +33,7 @@ fn certificate(reader: &mut Reader<'_>, is_secure: bool) -> Option<Certificate> 
         }
         return None;
     }
-    let made = if given.contains(&true) {
+    let loaded = if given.contains(&true) {
         let why = "; certificate and key go together";
         let certificate = reader.required(&METRICS_CERT_FILE, why, parse::path)?;
         let key = reader.required(&METRICS_KEY_FILE, why, parse::path)?;
@@ -41,6 +41,7 @@ fn certificate(reader: &mut Reader<'_>, is_secure: bool) -> Option<Certificate> 
     } else {
         Certificate::self_signed()
     };
-    made.map_err(|error| reader.problem(format!("--{}: {error}", METRICS_CERT_FILE.flag)))
+    loaded
+        .map_err(|error| reader.problem(format!("--{}: {error}", METRICS_CERT_FILE.flag)))
         .ok()
 }

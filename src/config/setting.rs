@@ -1,18 +1,18 @@
-//! Every setting of `hyperlink run` and `hyperlink plan`: its flag, its environment variable, its unit, its default and its help. One table for
-//! the command line, the reader and the messages.
+//! Every setting of `hyperlink run` and `hyperlink plan`: its flag, its environment variable, its unit, its default and
+//! its help. The command line, the reader and the messages share this table.
 
-/// One setting.
+/// One setting: a row of [`SETTINGS`].
 #[derive(Debug)]
 pub struct Setting {
     /// The flag without its dashes; also the setting's key.
     pub flag: &'static str,
     /// The environment variable that is read when the flag is not given.
     pub variable: &'static str,
-    /// What stands for the value in `--help`.
+    /// The placeholder of the value in `--help`.
     pub value: &'static str,
     /// The unit or form of the value.
     pub unit: &'static str,
-    /// What holds when it is not given.
+    /// What applies when it is not given.
     pub default: Fallback,
     /// Whether it takes several values: the flag repeated, or one text with commas.
     pub list: bool,
@@ -20,12 +20,12 @@ pub struct Setting {
     pub help: &'static str,
 }
 
-/// What holds when a setting is not given.
+/// What applies when a setting is not given.
 #[derive(Debug)]
 pub enum Fallback {
-    /// This value.
+    /// This value applies.
     Value(&'static str),
-    /// What these words say.
+    /// What these words describe.
     Words(&'static str),
 }
 
@@ -53,7 +53,7 @@ settings! {
         "Namespaces of control planes that are left to processes of their own. The file of --allow-scopes may exclude more, without a restart.";
     ALLOW_SCOPES = "allow-scopes", "HYPERLINK_ALLOW_SCOPES", "FILE" ["path of a YAML or JSON file"], Words("none; required for role cpo without --namespace"), false,
         "Which parts of Azure the control planes may use, by HostedCluster; all others are refused. Read again when it changes.";
-    CONCURRENCY = "concurrency", "HYPERLINK_CONCURRENCY", "NUMBER" ["passes at once, per controller"], Value("64"), false,
+    CONCURRENCY = "concurrency", "HYPERLINK_CONCURRENCY", "NUMBER" ["reconciles at once, per controller"], Value("64"), false,
         "How many objects are worked on at once.";
     RESYNC = "resync", "HYPERLINK_RESYNC", "DURATION" [DURATION], Value("5m"), false,
         "How often everything but DNS records and links is compared with Azure.";
@@ -113,7 +113,7 @@ settings! {
         "What is logged.";
 }
 
-/// What only a process needs that leads and serves.
+/// The settings of processes that lead and serve, which `hyperlink plan` does not have.
 const OF_RUN_ALONE: [&str; 10] = [
     CONCURRENCY.flag,
     PROBE_BIND.flag,

@@ -28,10 +28,10 @@ fn flags(line: &[(&str, &str)]) -> Given {
     given
 }
 
-/// The documented one.
+/// The documented file of allowed scopes.
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/allow-scopes.yaml");
 
-/// What the cpo role finds in HyperShift's Deployment, and the operator's file.
+/// The variables of role `cpo` in HyperShift's Deployment, and the operator's file.
 const CPO: [(&str, &str); 5] = [
     ("AZURE_CLIENT_ID", "client"),
     ("AZURE_TENANT_ID", "tenant"),
@@ -40,7 +40,7 @@ const CPO: [(&str, &str); 5] = [
     ("HYPERLINK_ALLOW_SCOPES", EXAMPLE),
 ];
 
-/// The same with what the ho role needs besides.
+/// The variables of [`CPO`], and those that role `ho` needs besides.
 const HO: [(&str, &str); 8] = [
     ("AZURE_CLIENT_ID", "client"),
     ("AZURE_TENANT_ID", "tenant"),

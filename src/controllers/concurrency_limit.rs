@@ -148,7 +148,7 @@ mod tests {
         limit.end_with(stop).await;
         assert_eq!((third.await.unwrap(), depth(&metrics)), (None, "0".to_owned()));
         end_second.send(()).unwrap();
-        assert_eq!(second.await.unwrap(), Some(()), "a running pass ends");
+        assert_eq!(second.await.unwrap(), Some(()), "a running reconcile ends");
     }
 
     #[tokio::test]

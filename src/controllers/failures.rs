@@ -43,14 +43,14 @@ impl Failures {
             tracing::debug!(%error, "somebody else changed the object first");
             return (ReconcileResult::Waiting, wait);
         }
-        tracing::warn!(%error, again_in_s = wait.as_secs(), "pass failed");
+        tracing::warn!(%error, again_in_s = wait.as_secs(), "reconcile failed");
         (ReconcileResult::Failed, wait)
     }
 
     /// Logs a reconcile that panicked; returns how long to wait.
     pub fn panicked(&self, uid: &str) -> Duration {
         let wait = longer(AFTER_PANIC, self.in_a_row(uid));
-        tracing::error!(again_in_s = wait.as_secs(), "a pass panicked");
+        tracing::error!(again_in_s = wait.as_secs(), "a reconcile panicked");
         wait
     }
 

@@ -193,7 +193,7 @@ impl<R: Reconciler> Runner<R> {
     async fn reconcile(self: Arc<Self>, cached: Arc<AzurePrivateLinkService>) -> Result<Action, ReconcileError> {
         let reconcile_id = Reconcile::begin();
         let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
-        let span = tracing::info_span!("pass", controller = self.label.label(), namespace, name, correlation_id = %reconcile_id.correlation);
+        let span = tracing::info_span!("reconcile", controller = self.label.label(), namespace, name, correlation_id = %reconcile_id.correlation);
         let guarded = AssertUnwindSafe(self.guarded(&cached, &namespace, &name, reconcile_id))
             .catch_unwind()
             .instrument(span.clone());
@@ -346,7 +346,7 @@ pub async fn run<R: Reconciler>(
                 }
             },
             |_, error, _| {
-                tracing::error!(%error, "pass failed");
+                tracing::error!(%error, "reconcile failed");
                 Action::requeue(Duration::from_secs(10))
             },
             runner,

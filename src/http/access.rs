@@ -1,7 +1,8 @@
-//! Who may read metrics where they are served by TLS: whoever brings a token that the API server knows, of somebody who may `get` the
-//! path `/metrics`. Where in doubt, nobody.
+//! Decides who may read metrics over TLS: a client with a token that the API server knows, of a user who may `get` the
+//! path `/metrics`. If in doubt, nobody.
 //!
-//! Answers are kept for a short time, so that scraping costs the API server next to nothing and a right that is taken away soon counts.
+//! Answers are cached for a short time, so that scraping costs the API server almost nothing and a revoked right ends
+//! soon.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,27 +18,27 @@ use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// How long the right to read is believed.
+/// How long the right to read is cached.
 const GRANTED: Duration = Duration::from_secs(60);
-/// How long a refusal is: people try again as soon as they have set a right.
+/// How long a refusal is cached: people try again as soon as they have granted a right.
 const REFUSED: Duration = Duration::from_secs(5);
-/// The API server has this long to answer.
+/// How long the API server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Questions at once, so that strangers cannot drown the API server.
+/// The most reviews at once, so that strangers cannot overload the API server.
 const AT_ONCE: usize = 4;
-/// Answers that are kept. Nobody has so many scrapers.
+/// The most answers in the cache. Nobody has so many scrapers.
 const MOST: usize = 256;
 
 /// Whether somebody may read metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Yes.
+    /// The client may read.
     Granted,
-    /// We do not know who it is.
+    /// The client is not known.
     Unknown,
-    /// We know, and it may not.
+    /// The client is known, and may not read.
     Forbidden,
-    /// The API server has not told.
+    /// The API server has not answered.
     Unanswered,
 }
 
@@ -68,20 +69,20 @@ impl IntoResponse for Verdict {
     }
 }
 
-/// A token is never kept, only what it hashes to.
+/// The hash of a token. The token itself is never kept.
 type Key = [u8; 32];
 
-/// Asks the API server, and remembers.
+/// Asks the API server, and caches its answers.
 pub(super) struct Access {
     kube: kube::Client,
-    known: Mutex<HashMap<Key, (Verdict, Instant)>>,
+    cache: Mutex<HashMap<Key, (Verdict, Instant)>>,
     reviews: Semaphore,
-    /// Why the API server does not tell; none: it does.
+    /// Why the API server does not answer; `None` while it does.
     failure: Mutex<Option<String>>,
 }
 
 impl Access {
-    /// With a client of its own: it writes nothing, so it asks no gate, and a standby is scraped like a leader.
+    /// Makes a client of its own: it changes nothing, so it needs no gate, and a standby is scraped like a leader.
     pub(super) fn new(mut kube: kube::Config) -> kube::Result<Self> {
         kube.default_retry = false;
         Ok(Self::over(kube::Client::try_from(kube)?))
@@ -90,26 +91,26 @@ impl Access {
     fn over(kube: kube::Client) -> Self {
         Self {
             kube,
-            known: Mutex::default(),
+            cache: Mutex::default(),
             reviews: Semaphore::new(AT_ONCE),
             failure: Mutex::default(),
         }
     }
 
-    /// Whether whoever sent this header may read metrics.
+    /// Whether the sender of this header may read metrics.
     pub(super) async fn verdict(&self, authorization: Option<&HeaderValue>) -> Verdict {
         let Some(token) = authorization.and_then(bearer) else {
             return Verdict::Unknown;
         };
         let key: Key = Sha256::digest(token).into();
-        if let Some(verdict) = self.remembered(&key) {
+        if let Some(verdict) = self.cached(&key) {
             return verdict;
         }
-        let asked = match tokio::time::timeout(PATIENCE, self.queued_review(key, token)).await {
-            Ok(asked) => asked.map_err(|error| error.to_string()),
+        let answer = match tokio::time::timeout(PATIENCE, self.queued_review(key, token)).await {
+            Ok(answer) => answer.map_err(|error| error.to_string()),
             Err(_) => Err("no answer in time".to_owned()),
         };
-        match asked {
+        match answer {
             Ok(verdict) => {
                 self.failed(None);
                 verdict
@@ -121,20 +122,20 @@ impl Access {
         }
     }
 
-    /// Asks when there is a turn, and remembers.
+    /// Asks when fewer than [`AT_ONCE`] reviews run, and caches the answer.
     async fn queued_review(&self, key: Key, token: &str) -> kube::Result<Verdict> {
-        // Never closed, so always got.
+        // The semaphore is never closed, so this always succeeds.
         let _permit = self.reviews.acquire().await;
-        // Somebody with the same token may have been first.
-        if let Some(verdict) = self.remembered(&key) {
+        // Another request with the same token may have been first.
+        if let Some(verdict) = self.cached(&key) {
             return Ok(verdict);
         }
         let verdict = self.ask(token).await?;
-        self.remember(key, verdict);
+        self.cache_verdict(key, verdict);
         Ok(verdict)
     }
 
-    /// Each failure is logged once, however often strangers ask.
+    /// Logs each failure once, however often strangers ask.
     fn failed(&self, why: Option<String>) {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         if *failure == why {
@@ -167,23 +168,23 @@ impl Access {
         Ok(if allowed { Verdict::Granted } else { Verdict::Forbidden })
     }
 
-    fn remembered(&self, key: &Key) -> Option<Verdict> {
-        let known = self.known();
-        let (verdict, until) = known.get(key)?;
+    fn cached(&self, key: &Key) -> Option<Verdict> {
+        let cache = self.cache();
+        let (verdict, until) = cache.get(key)?;
         (Instant::now() < *until).then_some(*verdict)
     }
 
-    fn remember(&self, key: Key, verdict: Verdict) {
+    fn cache_verdict(&self, key: Key, verdict: Verdict) {
         let now = Instant::now();
-        let mut known = self.known();
-        known.retain(|_, (_, until)| now < *until);
-        if known.len() < MOST {
-            known.insert(key, (verdict, now + verdict.lasts()));
+        let mut cache = self.cache();
+        cache.retain(|_, (_, until)| now < *until);
+        if cache.len() < MOST {
+            cache.insert(key, (verdict, now + verdict.lasts()));
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<Key, (Verdict, Instant)>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, HashMap<Key, (Verdict, Instant)>> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -194,7 +195,7 @@ fn bearer(header: &HeaderValue) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// The question whether somebody may `get` the path.
+/// The question whether `user` may `get` the path.
 fn may_read(user: UserInfo) -> SubjectAccessReview {
     SubjectAccessReview {
         spec: SubjectAccessReviewSpec {
@@ -230,16 +231,17 @@ mod tests {
         IsSilent,
     }
 
-    /// Over an API server like this, and the questions that it got. `good` and `other` are tokens; `good` may read.
+    /// An [`Access`] over such an API server, and the questions that it got. `good` and `other` are tokens; `good` may
+    /// read.
     fn access(is: Server) -> (Access, Arc<Mutex<Vec<Value>>>) {
         let asked = Arc::new(Mutex::new(Vec::new()));
-        let observed = Arc::clone(&asked);
+        let received = Arc::clone(&asked);
         let server = tower::service_fn(move |request: Request<Body>| {
-            let observed = Arc::clone(&observed);
+            let received = Arc::clone(&received);
             async move {
                 let body = request.into_body().collect_bytes().await?;
                 let mut review: Value = serde_json::from_slice(&body)?;
-                observed.lock().unwrap().push(review.clone());
+                received.lock().unwrap().push(review.clone());
                 if is == Server::IsSilent {
                     return std::future::pending().await;
                 }
@@ -373,8 +375,8 @@ mod tests {
         for n in 0..2 * MOST {
             ask(&access, &format!("Bearer forged-{n}")).await;
         }
-        assert_eq!(access.known().len(), MOST);
-        // Somebody who may read still can, and is remembered as soon as there is room.
+        assert_eq!(access.cache().len(), MOST);
+        // Somebody who may read still can, and is cached as soon as there is room.
         assert_eq!(ask(&access, "Bearer good").await, Verdict::Granted);
         tokio::time::advance(REFUSED).await;
         ask(&access, "Bearer good").await;

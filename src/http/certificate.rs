@@ -1,4 +1,4 @@
-//! What metrics are served with by TLS: a certificate from files, read again when they change, or a self-signed one.
+//! The certificate for metrics over TLS: from files, which are read again when they change, or self-signed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,27 +11,27 @@ use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Between two looks at the files. A Secret's files are links that are put elsewhere, so their times tell nothing.
+/// The time between two reads of the files. A Secret's files are links that are replaced, so their times say nothing.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Why a certificate is no use.
+/// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// A file is not there, or not for us.
+    /// A file is absent, or this process may not read it.
     #[error("{} cannot be read: {}", .0.display(), .1.kind())]
     Read(PathBuf, io::Error),
-    /// A file is not what it should be.
+    /// A file is not valid PEM.
     #[error("{} is not PEM: {}", .0.display(), .1)]
     Pem(PathBuf, pem::Error),
-    /// Certificate and key do not go together, or are of a kind that is not supported.
+    /// Certificate and key do not match, or are of a kind that is not supported.
     #[error("the certificate cannot be used: {0}")]
     Tls(#[from] rustls::Error),
-    /// None could be made.
+    /// No certificate could be made.
     #[error("no certificate could be made: {0}")]
     Make(#[from] rcgen::Error),
 }
 
-/// A certificate with its key. Clones change together.
+/// A certificate with its key. Clones share it, also after a change.
 #[derive(Debug, Clone)]
 pub struct Certificate {
     tls: RustlsConfig,
@@ -44,19 +44,19 @@ struct Files {
     key: PathBuf,
 }
 
-/// What was read; compared as it is, because only a change is worth the work.
+/// The contents of the files. They are compared as bytes, so that only a change is parsed.
 #[derive(PartialEq, Eq)]
-struct Read {
+struct Contents {
     certificate: Vec<u8>,
     key: Vec<u8>,
 }
 
 impl Certificate {
-    /// Made anew, for this process alone: whoever connects cannot tell it from another, and has to trust the network.
+    /// Makes a certificate for this process alone. A client cannot tell it from another, and has to trust the network.
     ///
     /// # Errors
     ///
-    /// The TLS provider makes no key.
+    /// The TLS provider cannot make a key.
     pub fn self_signed() -> Result<Self, CertificateError> {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
         let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
@@ -67,11 +67,11 @@ impl Certificate {
         })
     }
 
-    /// Reads PEM files for the first time: the certificate with what leads to its authority, and its private key.
+    /// Reads PEM files for the first time: the certificate with the chain to its authority, and its private key.
     ///
     /// # Errors
     ///
-    /// A file cannot be read or is no use.
+    /// A file cannot be read or used.
     pub fn from_files(certificate: &Path, key: &Path) -> Result<Self, CertificateError> {
         let files = Files {
             certificate: certificate.to_owned(),
@@ -88,18 +88,18 @@ impl Certificate {
         self.tls.clone()
     }
 
-    /// Looks at the files again and again. What is no use changes nothing.
+    /// Reads the files again and again. Contents that cannot be used change nothing. Never returns.
     pub(super) async fn follow(self) {
         let Some(files) = self.files else {
             return std::future::pending().await;
         };
-        let mut taken = None;
+        let mut loaded = None;
         let mut failure = None;
         loop {
             let reading = files.clone();
             let read = tokio::task::spawn_blocking(move || reading.read()).await;
             let read = read.unwrap_or_else(|lost| Err(CertificateError::Read(files.key.clone(), lost.into())));
-            let reloaded = read.and_then(|read| files.take(read, &mut taken, &self.tls));
+            let reloaded = read.and_then(|read| files.load(read, &mut loaded, &self.tls));
             let failed = reloaded.err().map(|error| error.to_string());
             if failed != failure {
                 match &failed {
@@ -116,15 +116,15 @@ impl Certificate {
 }
 
 impl Files {
-    fn read(&self) -> Result<Read, CertificateError> {
+    fn read(&self) -> Result<Contents, CertificateError> {
         let read = |path: &Path| std::fs::read(path).map_err(|error| CertificateError::Read(path.to_owned(), error));
-        Ok(Read {
+        Ok(Contents {
             certificate: read(&self.certificate)?,
             key: read(&self.key)?,
         })
     }
 
-    fn parse(&self, read: &Read) -> Result<Arc<ServerConfig>, CertificateError> {
+    fn parse(&self, read: &Contents) -> Result<Arc<ServerConfig>, CertificateError> {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read.certificate).collect();
         let chain = chain.map_err(|error| CertificateError::Pem(self.certificate.clone(), error))?;
         let key = PrivateKeyDer::from_pem_slice(&read.key);
@@ -132,11 +132,11 @@ impl Files {
         config(chain, key)
     }
 
-    /// Takes what was read, if it is new.
-    fn take(&self, read: Read, taken: &mut Option<Read>, tls: &RustlsConfig) -> Result<(), CertificateError> {
-        if taken.as_ref() != Some(&read) {
+    /// Loads the contents, if they are new.
+    fn load(&self, read: Contents, loaded: &mut Option<Contents>, tls: &RustlsConfig) -> Result<(), CertificateError> {
+        if loaded.as_ref() != Some(&read) {
             tls.reload_from_config(self.parse(&read)?);
-            *taken = Some(read);
+            *loaded = Some(read);
         }
         Ok(())
     }
@@ -160,7 +160,7 @@ mod tests {
 
     use super::*;
 
-    /// A certificate of its own and its key, in files.
+    /// Writes a new certificate and its key into files.
     fn write(dir: &Path) -> (PathBuf, PathBuf) {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let (certificate, key) = (dir.join("tls.crt"), dir.join("tls.key"));
@@ -200,11 +200,11 @@ mod tests {
         let (path, key) = write(dir.path());
         let certificate = Certificate::from_files(&path, &key).unwrap();
         let files = certificate.files.clone().unwrap();
-        let mut taken = None;
+        let mut loaded = None;
         let mut reload = || {
             files
                 .read()
-                .and_then(|read| files.take(read, &mut taken, &certificate.tls))
+                .and_then(|read| files.load(read, &mut loaded, &certificate.tls))
         };
         reload().unwrap();
         let first = certificate.tls.get_inner();

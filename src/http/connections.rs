@@ -1,6 +1,6 @@
-//! How many connections one address has at once. Beyond that the one that has been silent longest is hung up on, and
-//! where none is silent, the newcomer: strangers take neither the memory and file descriptors of the process nor the
-//! place of somebody who asks something.
+//! Limits how many connections one address has at once. Beyond that the connection that has been silent longest is
+//! closed, or if none is silent, the new one. So strangers take neither the memory and file descriptors of the process
+//! nor the connections of clients that send requests.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,23 +15,23 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tower::Service;
 
-/// Connections at once. Kubelets and scrapers have one each, for a moment.
+/// The most connections at once. Kubelets and scrapers have one each, for a moment.
 pub(super) const MOST: usize = 64;
 
-/// Takes connections as `inner` does, while there is a place or somebody gives way.
+/// Accepts connections as `inner` does, while there is a free slot or a silent connection to close.
 #[derive(Clone)]
 pub(super) struct Bounded<A> {
     inner: A,
-    places: ConnectionLimit,
+    limit: ConnectionLimit,
 }
 
 impl<A> Bounded<A> {
     pub(super) fn new(inner: A) -> Self {
-        let places = ConnectionLimit {
+        let limit = ConnectionLimit {
             free: Arc::new(Semaphore::new(MOST)),
             silent: Arc::default(),
         };
-        Self { inner, places }
+        Self { inner, limit }
     }
 }
 
@@ -43,38 +43,38 @@ where
     A::Service: Send + 'static,
 {
     type Stream = Evictable<A::Stream>;
-    type Service = Placed<A::Service>;
+    type Service = WithSlot<A::Service>;
     type Future = BoxFuture<'static, io::Result<(Self::Stream, Self::Service)>>;
 
     fn accept(&self, stream: I, service: S) -> Self::Future {
         let accepted = self.inner.accept(stream, service);
-        let places = self.places.clone();
+        let limit = self.limit.clone();
         Box::pin(async move {
-            let place = places.take().await?;
+            let slot = limit.acquire().await?;
             let (stream, service) = tokio::select! {
                 accepted = accepted => accepted?,
-                () = place.evicted.cancelled() => return Err(io::ErrorKind::QuotaExceeded.into()),
+                () = slot.evicted.cancelled() => return Err(io::ErrorKind::QuotaExceeded.into()),
             };
             let stream = Evictable {
                 stream,
-                evicted: Box::pin(place.evicted.clone().cancelled_owned()),
+                evicted: Box::pin(slot.evicted.clone().cancelled_owned()),
             };
-            Ok((stream, Placed { service, place }))
+            Ok((stream, WithSlot { service, slot }))
         })
     }
 }
 
-/// The places of one address.
+/// The connection slots of one address.
 #[derive(Clone)]
 struct ConnectionLimit {
     free: Arc<Semaphore>,
     silent: Silent,
 }
 
-/// The connections on which no request has come yet, the oldest first.
+/// The connections that have not sent a request yet, the oldest first.
 type Silent = Arc<Mutex<VecDeque<Weak<ConnectionSlot>>>>;
 
-/// The place of one connection: free when the connection ends.
+/// The slot of one connection, which is free again when the connection ends.
 struct ConnectionSlot {
     evicted: CancellationToken,
     silent: Silent,
@@ -82,7 +82,7 @@ struct ConnectionSlot {
 }
 
 impl ConnectionLimit {
-    async fn take(self) -> io::Result<Arc<ConnectionSlot>> {
+    async fn acquire(self) -> io::Result<Arc<ConnectionSlot>> {
         let permit = match Arc::clone(&self.free).try_acquire_owned() {
             Ok(permit) => permit,
             Err(_) if self.evict() => self.free.acquire_owned().await.map_err(io::Error::other)?,
@@ -91,29 +91,29 @@ impl ConnectionLimit {
                 return Err(io::ErrorKind::QuotaExceeded.into());
             }
         };
-        let place = Arc::new(ConnectionSlot {
+        let slot = Arc::new(ConnectionSlot {
             evicted: CancellationToken::new(),
             silent: Arc::clone(&self.silent),
             _permit: permit,
         });
-        lock(&self.silent).push_back(Arc::downgrade(&place));
-        Ok(place)
+        lock(&self.silent).push_back(Arc::downgrade(&slot));
+        Ok(slot)
     }
 
-    /// Whether somebody gives way.
+    /// Closes the connection that has been silent longest. False if there is none.
     fn evict(&self) -> bool {
         let oldest = lock(&self.silent).pop_front();
-        let Some(place) = oldest.and_then(|place| place.upgrade()) else {
+        let Some(slot) = oldest.and_then(|slot| slot.upgrade()) else {
             return false;
         };
-        place.evicted.cancel();
+        slot.evicted.cancel();
         true
     }
 }
 
 impl ConnectionSlot {
-    /// A request has come: it is answered, whoever else wants the place.
-    fn asks(self: &Arc<Self>) {
+    /// A request has arrived: from now on the connection is not evicted.
+    fn mark_active(self: &Arc<Self>) {
         lock(&self.silent).retain(|other| other.as_ptr() != Arc::as_ptr(self));
     }
 }
@@ -128,14 +128,14 @@ fn lock(silent: &Silent) -> MutexGuard<'_, VecDeque<Weak<ConnectionSlot>>> {
     silent.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The bytes of one connection, which ends by an error when it has to give way.
+/// The stream of one connection, which ends with an error when the connection is evicted.
 pub(super) struct Evictable<S> {
     stream: S,
     evicted: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
 impl<S: Unpin> Evictable<S> {
-    /// The stream, unless its place is somebody else's.
+    /// The stream, or an error if the connection was evicted.
     fn held(self: Pin<&mut Self>, context: &mut Context<'_>) -> io::Result<Pin<&mut S>> {
         let this = self.get_mut();
         match this.evicted.as_mut().poll(context) {
@@ -167,12 +167,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Evictable<S> {
 
 /// The service of one connection.
 #[derive(Clone)]
-pub(super) struct Placed<S> {
+pub(super) struct WithSlot<S> {
     service: S,
-    place: Arc<ConnectionSlot>,
+    slot: Arc<ConnectionSlot>,
 }
 
-impl<S: Service<R>, R> Service<R> for Placed<S> {
+impl<S: Service<R>, R> Service<R> for WithSlot<S> {
     type Response = S::Response;
     type Error = S::Error;
     type Future = S::Future;
@@ -182,7 +182,7 @@ impl<S: Service<R>, R> Service<R> for Placed<S> {
     }
 
     fn call(&mut self, request: R) -> S::Future {
-        self.place.asks();
+        self.slot.mark_active();
         self.service.call(request)
     }
 }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_being_answered_does_not_give_way() {
+    async fn connection_that_is_being_answered_is_not_evicted() {
         let at = Bounded::new(DefaultAcceptor);
         let mut asking = Vec::new();
         for _ in 1..MOST {
@@ -214,12 +214,12 @@ mod tests {
             asking.push((stream, service, answer));
         }
         let (silent, service) = connection(&at).await.unwrap();
-        let one_gives_way = async {
+        let one_is_evicted = async {
             let end = { silent }.read_u8().await.unwrap_err();
             drop(service);
             end.kind()
         };
-        let (newcomer, end) = tokio::join!(connection(&at), one_gives_way);
+        let (newcomer, end) = tokio::join!(connection(&at), one_is_evicted);
         assert_eq!(end, io::ErrorKind::ConnectionAborted);
         let (stream, mut service) = newcomer.unwrap();
         let answer = service.call(());

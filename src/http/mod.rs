@@ -1,7 +1,7 @@
-//! The HTTP face of the process: `/livez`, `/readyz` and `/metrics`. Reads state, changes none.
+//! The HTTP server of the process: `/livez`, `/readyz` and `/metrics`. It reads state and changes none.
 //!
-//! Probes are for everybody who reaches them, as kubelets bring no token. Metrics are plain on loopback; elsewhere they go by TLS to
-//! those alone whom the API server lets read them.
+//! Probes answer everybody, because kubelets send no token. Metrics are plain HTTP on loopback. Elsewhere they are
+//! served over TLS, and only to those whom the API server lets read them.
 
 mod access;
 mod certificate;
@@ -31,7 +31,7 @@ pub use certificate::{Certificate, CertificateError};
 use connections::Bounded;
 pub use readiness::{Readiness, ReadinessItem};
 
-/// How long open connections may keep a stopping server.
+/// How long open connections may delay a stopping server.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// How long a TLS handshake may take, and then the head of a request.
@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long the head of a request may take where there is no TLS: kubelets are near, and send it at once.
 const PROBE_HEAD: Duration = Duration::from_secs(2);
 
-/// How long the head of a request may be, in bytes. Tokens have some thousands at most.
+/// The most bytes in the head of a request. Tokens have a few thousand at most.
 const HEAD: usize = 16 << 10;
 
 /// Where and how pages are served.
@@ -48,22 +48,23 @@ const HEAD: usize = 16 << 10;
 pub struct Serving {
     /// Where `/metrics` is.
     pub metrics: SocketAddr,
-    /// Where `/livez` and `/readyz` are; none: beside `/metrics`.
+    /// Where `/livez` and `/readyz` are; `None`: beside `/metrics`.
     pub probes: Option<SocketAddr>,
-    /// What metrics are served with by TLS, to whom the API server allows; none: plain, to whoever asks.
+    /// The certificate for metrics over TLS, which the API server decides who may read; `None`: plain HTTP, for
+    /// everybody.
     pub secure: Option<Certificate>,
 }
 
-/// What the pages are made from.
+/// The state that the pages show.
 #[derive(Clone)]
 pub struct Pages {
-    /// For `/readyz`.
+    /// What `/readyz` shows.
     pub readiness: Readiness,
-    /// For `/metrics`, and for `/livez`, which asks whether the workers get on.
+    /// What `/metrics` shows. `/livez` asks it whether the workers make progress.
     pub metrics: Arc<Metrics>,
 }
 
-/// The addresses are taken; nobody is answered yet.
+/// A server that is bound to its addresses, and answers nobody yet.
 pub struct HttpServer {
     metrics: TcpListener,
     probes: Option<TcpListener>,
@@ -71,7 +72,7 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Takes the addresses.
+    /// Binds the addresses of `serving`.
     ///
     /// # Errors
     ///
@@ -97,12 +98,12 @@ impl HttpServer {
         self.probes.as_ref().unwrap_or(&self.metrics).local_addr()
     }
 
-    /// Serves until `stop`, then gives open connections a second to end. `kube` leads to the API server that knows who may read
-    /// secure metrics.
+    /// Serves until `stop`, then gives open connections a second to end. `kube` leads to the API server that decides
+    /// who may read metrics over TLS.
     ///
     /// # Errors
     ///
-    /// An address is no use any more, or no client can be made from `kube`.
+    /// An address can no longer be served, or no client can be made from `kube`.
     pub async fn serve(self, pages: Pages, kube: kube::Config, stop: CancellationToken) -> Result<(), ServeError> {
         let access = match self.secure {
             Some(_) => Some(Arc::new(Access::new(kube)?)),
@@ -123,7 +124,7 @@ impl HttpServer {
         match self.secure.clone() {
             None => served.await?,
             Some(certificate) => tokio::select! {
-                ended = served => ended?,
+                result = served => result?,
                 () = certificate.follow() => {}
             },
         }
@@ -139,13 +140,13 @@ pub struct BindError {
     source: io::Error,
 }
 
-/// Pages are served no more.
+/// Why pages are no longer served.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// An address is no use any more.
+    /// An address can no longer be served.
     #[error("cannot serve probes and metrics")]
     Io(#[from] io::Error),
-    /// The configuration of Kubernetes makes no client.
+    /// No client can be made from the configuration of Kubernetes.
     #[error("cannot ask who may read metrics")]
     Kube(#[from] kube::Error),
 }
@@ -184,13 +185,14 @@ async fn serve(
         }
     };
     tokio::select! {
-        ended = served => ended,
+        result = served => result,
         () = stopped => Ok(()),
     }
 }
 
-/// What one connection may take, `head` for the head of its request. After the acceptor: with a new one the server forgets that it is for HTTP/1 alone, and waits without
-/// end for the first byte, which would tell.
+/// Limits one connection; `head` is the time for the head of its request. Called after the acceptor is set: with a new
+/// acceptor the server forgets that it is for HTTP/1 alone, and waits without end for the first byte, which would tell
+/// the version.
 fn limited<A>(server: axum_server::Server<SocketAddr, A>, head: Duration) -> axum_server::Server<SocketAddr, A> {
     let mut server = server.http1_only();
     server
@@ -199,7 +201,7 @@ fn limited<A>(server: axum_server::Server<SocketAddr, A>, head: Duration) -> axu
         .timer(TokioTimer::new())
         .header_read_timeout(head)
         .max_buf_size(HEAD)
-        // One request each, so nobody keeps a place by asking on and reading no answer.
+        // One request each, so that nobody keeps a connection by sending requests without reading answers.
         .keep_alive(false);
     server
 }
@@ -210,7 +212,7 @@ fn probes(readiness: Readiness, metrics: Arc<Metrics>) -> Router {
     livez.merge(readyz)
 }
 
-/// Whether we lead, and what others do not answer, is no matter here: only what a new start would mend.
+/// Fails only if a restart would help. Leadership, and services that do not answer, do not matter here.
 async fn livez(State(metrics): State<Arc<Metrics>>) -> Response {
     let Some((worker, still)) = metrics.stalled() else {
         return "ok\n".into_response();

@@ -1,13 +1,13 @@
-//! What the process waits for, item by item, and how `/readyz` tells it.
+//! What the process waits for, item by item, and how `/readyz` reports it.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What is said of an item is cut to this many characters.
+/// The text of an item is cut to this many characters.
 const REASON_LENGTH: usize = 200;
 
-/// What is said of an item that nobody has set.
+/// The text of an item that nobody has set yet.
 const UNTRIED: &str = "not tried yet";
 
 /// What the process waits for, item by item. It is ready when every item is; without any item it is not.
@@ -21,13 +21,13 @@ struct Entry {
 
 #[derive(PartialEq, Eq)]
 enum State {
-    /// In which way.
+    /// It is ready, in this way.
     Ready(String),
-    /// For what.
+    /// It is not ready, for this reason.
     Waiting(String),
 }
 
-/// One thing that must be there before the process is ready. Clones speak of the same thing.
+/// One thing that must be there before the process is ready. Clones refer to the same item.
 #[derive(Clone)]
 pub struct ReadinessItem {
     all: Readiness,
@@ -64,7 +64,7 @@ impl Readiness {
         (ready, lines)
     }
 
-    /// What is waited for, and why it is not there: what has been tried alone.
+    /// The items that are not ready, and why. Items that were not tried yet are left out.
     pub fn waits(&self) -> Vec<String> {
         let entries = self.entries();
         let waits = entries.iter().filter_map(|entry| match &entry.state {
@@ -80,17 +80,17 @@ impl Readiness {
 }
 
 impl ReadinessItem {
-    /// It is there.
+    /// Marks the item as ready.
     pub fn ready(&self) {
         self.ready_as("ready");
     }
 
-    /// Nothing is waited for, and how it stands: short, nothing secret.
+    /// Marks the item as ready. `how` describes its state: short, nothing secret.
     pub fn ready_as(&self, how: &str) {
         self.set(State::Ready(clean(how)));
     }
 
-    /// It is not there, and why: short, stable, nothing secret.
+    /// Marks the item as not ready. `reason` is short and stable, and holds nothing secret.
     pub fn waiting(&self, reason: &str) {
         self.set(State::Waiting(clean(reason)));
     }

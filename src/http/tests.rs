@@ -1,4 +1,4 @@
-//! What is answered, to whom and how, and that stopping ends.
+//! What is served, to whom and how, and that the server stops.
 
 mod strangers;
 mod tls;
@@ -84,15 +84,15 @@ async fn liveness_does_not_depend_on_readiness() {
 #[tokio::test(start_paused = true)]
 async fn liveness_ends_when_due_work_does_not_move_for_5_minutes() {
     let pages = pages();
-    let places = Arc::new(ConcurrencyLimit::new(Controller::PrivateEndpoint, 1));
+    let limit = Arc::new(ConcurrencyLimit::new(Controller::PrivateEndpoint, 1));
     let start = |work: BoxFuture<'static, ()>| {
-        let (places, metrics) = (Arc::clone(&places), Arc::clone(&pages.metrics));
-        tokio::spawn(async move { places.take(&metrics, "n", || work).await })
+        let (limit, metrics) = (Arc::clone(&limit), Arc::clone(&pages.metrics));
+        tokio::spawn(async move { limit.take(&metrics, "n", || work).await })
     };
     let hangs = start(std::future::pending().boxed());
     tokio::time::sleep(Duration::from_secs(299)).await;
     assert_eq!(page(&pages, "/livez").await, (200, "ok\n".into()));
-    // One that waits for its turn behind it is no progress.
+    // A reconcile that waits behind it is no progress.
     let waits = start(std::future::ready(()).boxed());
     tokio::time::sleep(Duration::from_secs(1)).await;
     let why = "private_endpoint: work is due, and nothing has moved for 300 s\n";
@@ -122,12 +122,12 @@ async fn an_unknown_page_is_not_found() {
     assert_eq!(page(&pages(), "/").await.0, 404);
 }
 
-async fn face(probes: bool) -> (HttpServer, CancellationToken) {
-    faced(probes, None).await
+async fn bind(probes: bool) -> (HttpServer, CancellationToken) {
+    bind_with(probes, None).await
 }
 
-/// Served on loopback until the token is cancelled.
-async fn faced(probes: bool, secure: Option<Certificate>) -> (HttpServer, CancellationToken) {
+/// A server on loopback, not yet serving, and the token that stops it.
+async fn bind_with(probes: bool, secure: Option<Certificate>) -> (HttpServer, CancellationToken) {
     let loopback = "127.0.0.1:0".parse().unwrap();
     let serving = Serving {
         metrics: loopback,
@@ -142,36 +142,36 @@ fn nowhere() -> kube::Config {
 }
 
 async fn get_from(address: SocketAddr, path: &str) -> String {
-    let mut whole = TcpStream::connect(address).await.unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
-    whole.write_all(request.as_bytes()).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
-    whole.read_to_string(&mut answer).await.unwrap();
+    stream.read_to_string(&mut answer).await.unwrap();
     answer
 }
 
 #[tokio::test]
 async fn a_half_open_request_does_not_hold_up_the_end() {
-    let (face, stop) = face(false).await;
-    let address = face.probes().unwrap();
-    let server = tokio::spawn(face.serve(pages(), nowhere(), stop.clone()));
+    let (http_server, stop) = bind(false).await;
+    let address = http_server.probes().unwrap();
+    let server = tokio::spawn(http_server.serve(pages(), nowhere(), stop.clone()));
 
     let mut half = TcpStream::connect(address).await.unwrap();
     half.write_all(b"GET /livez HTTP/1.1\r\n").await.unwrap();
-    // Connections are taken in order: when this one is answered, the other is being read.
+    // Connections are accepted in order: when this one is answered, the other is being read.
     let answer = get_from(address, "/livez").await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 
     stop.cancel();
-    let ended = tokio::time::timeout(LINGER * 5, server).await;
-    ended.expect("the server ends").unwrap().unwrap();
+    let result = tokio::time::timeout(LINGER * 5, server).await;
+    result.expect("the server ends").unwrap().unwrap();
 }
 
 #[tokio::test]
 async fn an_address_for_probes_has_no_metrics_and_the_other_no_probes() {
-    let (face, stop) = face(true).await;
-    let (probes, metrics) = (face.probes().unwrap(), face.metrics().unwrap());
-    let server = tokio::spawn(face.serve(pages(), nowhere(), stop.clone()));
+    let (http_server, stop) = bind(true).await;
+    let (probes, metrics) = (http_server.probes().unwrap(), http_server.metrics().unwrap());
+    let server = tokio::spawn(http_server.serve(pages(), nowhere(), stop.clone()));
     for (address, path, status) in [
         (probes, "/livez", 200),
         (probes, "/readyz", 503),

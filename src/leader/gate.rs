@@ -1,9 +1,9 @@
 //! The gate that every write asks right before it is sent.
 //!
-//! Open only while we lead, and by this machine's monotonic clock alone: a process that was paused past its deadline finds
-//! the gate shut at its first question, whatever its own tasks have had time to notice. A virtual machine that is suspended stops
-//! that clock too: there the gate stays open for what was left, until the next renewal finds another holder.
-//! It must not lock, wait or do I/O.
+//! Open only while this process leads, by this machine's monotonic clock alone. A process that was paused past its
+//! deadline finds the gate shut at its first question, even if its own tasks have not noticed yet. A virtual machine
+//! that is suspended stops that clock, too: there the gate stays open for the time that was left, until the next
+//! renewal finds another holder. The gate must not lock, wait or do I/O.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::azure::ports;
 
-/// Whether writes may go out now. Cloning gives another handle on the same gate.
+/// Whether writes may be sent now. Cloning gives another handle on the same gate.
 #[derive(Debug, Clone)]
 pub struct Gate(Arc<Shared>);
 
@@ -25,7 +25,7 @@ struct Shared {
 }
 
 impl Gate {
-    /// A gate that is shut until somebody leads. `now` is only its origin of time.
+    /// A gate that is shut until this process leads. `now` is only its origin of time.
     pub(super) fn shut_from(now: Instant) -> Self {
         Self(Arc::new(Shared {
             base: now,
@@ -34,13 +34,13 @@ impl Gate {
         }))
     }
 
-    /// When the gate shuts unless the lease is renewed before; none while it is shut.
+    /// When the gate shuts unless the lease is renewed before; `None` while it is shut.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline_by(Instant::now)
     }
 
-    /// The clock is read last: a pause before that reading is seen.
+    /// Reads the clock last, so that a pause before that reading counts.
     fn deadline_by(&self, clock: impl FnOnce() -> Instant) -> Option<Instant> {
         if self.0.over.load(Ordering::SeqCst) {
             return None;
@@ -57,7 +57,7 @@ impl Gate {
             .store(u64::try_from(until).unwrap_or(u64::MAX), Ordering::SeqCst);
     }
 
-    /// Shuts the gate while it is in doubt whether we lead; a proven renewal opens it again.
+    /// Shuts the gate while it is uncertain whether this process leads; a proven renewal opens it again.
     pub(super) fn suspend(&self) {
         self.0.until.store(0, Ordering::SeqCst);
     }

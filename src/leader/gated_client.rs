@@ -1,7 +1,7 @@
-//! A Kubernetes client whose writes ask the gate, and that reads whatever a tenant has written.
+//! A Kubernetes client whose writes ask the gate, and that can read whatever a tenant has written.
 //!
-//! It asks as late as this process can: after the client's own queue, right before the request is handed to the connection. It does not
-//! retry by itself, because a repeated request would not be asked about again.
+//! It asks as late as this process can: after the client's own queue, right before the request is given to the
+//! connection. It does not retry by itself, because a repeated request would not ask the gate again.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -17,12 +17,14 @@ use tower::{BoxError, Service};
 use crate::azure::ports::Gate;
 use crate::{json_depth, json_times};
 
-/// A write was not sent, because this process does not lead (any more). Found as the source of [`kube::Error::Service`].
+/// A write was not sent, because this process does not lead (any more). Found as the source of
+/// [`kube::Error::Service`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not sent: this process does not lead")]
 pub struct GateShut;
 
-/// A client that sends reads always, and everything else only while `gate` is open; otherwise the call fails with [`GateShut`].
+/// A client that sends reads always, and everything else only while `gate` is open; otherwise the call fails with
+/// [`GateShut`].
 ///
 /// # Errors
 /// If the client's configuration is unusable.

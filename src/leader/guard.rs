@@ -1,9 +1,9 @@
-//! Decides from what a look at the Lease shows whether it may be written, and until when nobody else may.
+//! Decides from one read of the Lease whether it may be written, and until when nobody else may write it.
 //!
-//! Pure: it is handed what was seen and when, by the local monotonic clock. Another machine's `renewTime` is never compared
-//! with any clock of ours, only with itself: a holder counts as gone when its record stayed the same for a whole lease duration
-//! under our own eyes. A Lease that is missing, or was emptied by hand, may still have a leader that has not noticed, so it is
-//! given the same time.
+//! Pure: the caller passes what was read and when, by the local monotonic clock. Another machine's `renewTime` is never
+//! compared with a local clock, only with itself: a holder counts as gone when this process observed no change of its
+//! record for a whole lease duration. A Lease that is missing, or was emptied by hand, may still have a leader that has
+//! not noticed, so it is given the same time.
 
 use std::time::{Duration, Instant};
 
@@ -12,36 +12,36 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 /// What a candidate that does not lead may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The lease names us: a write of ours landed without our seeing the answer. Renewing proves it.
+    /// The lease names this process: it wrote the lease, but did not get the answer. Renewing proves it.
     Own,
     /// Nobody can be leading.
     Free,
-    /// Somebody leads, or may still lead, until `until` unless the record changes before.
-    Taken {
-        /// Whom the lease names, if anybody.
+    /// Somebody else leads, or may still lead, until `until` unless the record changes before.
+    Held {
+        /// The holder that the lease names, if any.
         holder: Option<String>,
         /// When to judge again if nothing changes.
         until: Instant,
     },
 }
 
-/// What the lease's record says, without regard to time.
+/// What the lease's record means, without regard to time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Record {
     Own,
     Held {
         duration: Duration,
     },
-    /// Given back: no holder and the duration of one second that a release writes (client-go's, and ours).
+    /// Released: no holder, and the duration of one second that a release writes (client-go's, and this program's).
     Released,
-    /// No holder and never renewed: made ahead of its first use.
+    /// No holder and never renewed: created before its first use.
     Blank,
     /// No holder, but it had one that did not release it.
     Cleared,
     Absent,
 }
 
-/// Remembers what was seen last and since when.
+/// Keeps the record that was observed last, and until when its leader may lead.
 #[derive(Debug)]
 pub(super) struct Guard {
     identity: String,
@@ -52,12 +52,12 @@ pub(super) struct Guard {
 #[derive(Debug)]
 struct ObservedLease {
     spec: Option<LeaseSpec>,
-    /// Whoever led under what we have seen is done by then.
+    /// By then, whoever led under the observed record leads no more.
     busy_until: Instant,
 }
 
 impl Guard {
-    /// `duration` is our own lease duration: used where a record states none.
+    /// `duration` is this process's own lease duration, used where a record has none.
     pub(super) fn new(identity: &str, duration: Duration) -> Self {
         Self {
             identity: identity.to_owned(),
@@ -66,10 +66,10 @@ impl Guard {
         }
     }
 
-    /// Judges what a look that ended at `now` has shown; none means that there is no such Lease.
+    /// Judges the result of a read that ended at `now`; `None` means that there is no such Lease.
     pub(super) fn judge(&mut self, lease: Option<&Lease>, now: Instant) -> Verdict {
         let spec = lease.map(|lease| lease.spec.clone().unwrap_or_default());
-        let record = self.read(spec.as_ref());
+        let record = self.classify(spec.as_ref());
         let holder = spec.as_ref().and_then(holder);
         let busy_until = match &self.observed {
             Some(observed) if observed.spec == spec => observed.busy_until,
@@ -79,7 +79,7 @@ impl Guard {
         match record {
             Record::Own => Verdict::Own,
             _ if now >= busy_until => Verdict::Free,
-            _ => Verdict::Taken {
+            _ => Verdict::Held {
                 holder,
                 until: busy_until,
             },
@@ -97,7 +97,7 @@ impl Guard {
         }
     }
 
-    fn read(&self, spec: Option<&LeaseSpec>) -> Record {
+    fn classify(&self, spec: Option<&LeaseSpec>) -> Record {
         let Some(spec) = spec else {
             return Record::Absent;
         };
@@ -116,7 +116,7 @@ impl Guard {
     }
 }
 
-/// Whom the lease names; an empty name is none.
+/// The holder that the lease names; an empty name counts as none.
 pub(super) fn holder(spec: &LeaseSpec) -> Option<String> {
     spec.holder_identity.clone().filter(|holder| !holder.is_empty())
 }
@@ -156,7 +156,7 @@ mod tests {
 
     fn free_after(guard: &mut Guard, lease: Option<&Lease>, now: Instant) -> Duration {
         match guard.judge(lease, now) {
-            Verdict::Taken { until, .. } => until - now,
+            Verdict::Held { until, .. } => until - now,
             Verdict::Free | Verdict::Own => Duration::ZERO,
         }
     }
@@ -204,7 +204,7 @@ mod tests {
             let verdict = guard.judge(Some(&held), now + second * SECOND);
             assert_eq!(
                 verdict,
-                Verdict::Taken {
+                Verdict::Held {
                     holder: Some("other".into()),
                     until: now + 10 * SECOND
                 }

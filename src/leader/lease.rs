@@ -1,8 +1,9 @@
 //! The calls on the Lease, each with a time limit of its own.
 //!
-//! `kube-leader-election` reads the lease again before it writes, trusts wall clocks, and writes without a precondition. So it
-//! never talks to the API server directly: its reads are answered with exactly what was judged, and its patch carries the judged
-//! `resourceVersion`. The API server then refuses a write that lost a race (409), and no clock has a say.
+//! `kube-leader-election` reads the lease again before it writes, trusts wall clocks, and writes without a
+//! precondition. So it never talks to the API server directly: its reads are answered with exactly what was judged, and
+//! its patch carries the judged `resourceVersion`. The API server then refuses a write that lost a race (409), and no
+//! clock matters.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,10 +24,10 @@ use tower::BoxError;
 use super::guard::holder;
 use super::{LeaderError, LeaseSettings};
 
-/// How long the API server keeps one watch open; ours is dropped a little later if it has gone silent.
+/// How long the API server keeps one watch open; the client drops a silent one a little later.
 pub(super) const WATCH: Duration = Duration::from_secs(60);
 
-/// The one Lease that is campaigned for, seen through a client of its own that does not retry.
+/// The calls on the one Lease of this candidate, through a client of its own that does not retry.
 #[derive(Clone)]
 pub(super) struct LeaseCalls {
     client: Client,
@@ -38,17 +39,17 @@ impl LeaseCalls {
         Self { client, settings }
     }
 
-    /// Reads the lease; none if there is no such object.
+    /// Reads the lease; `None` if there is no such object.
     pub(super) async fn read(&self) -> Result<Option<Lease>, LeaderError> {
         let api = self.api();
         self.in_time(async { Ok(api.get_opt(&self.settings.name).await?) })
             .await
     }
 
-    /// Renews, takes over or creates the lease, provided that it still is what `judged` shows.
+    /// Renews, acquires or creates the lease, provided that it is still as in `judged`.
     pub(super) async fn claim(&self, judged: Option<Lease>) -> Result<Lease, LeaderError> {
-        let us = &self.settings.identity;
-        let judged = judged.map(|lease| if names(&lease, us) { lease } else { as_expired(lease) });
+        let me = &self.settings.identity;
+        let judged = judged.map(|lease| if names(&lease, me) { lease } else { as_expired(lease) });
         let lock = self.lock(judged);
         let lease = self
             .in_time(async {
@@ -58,20 +59,21 @@ impl LeaseCalls {
                 }
             })
             .await?;
-        if names(&lease, us) {
+        if names(&lease, me) {
             Ok(lease)
         } else {
             Err(LeaderError::Conflict)
         }
     }
 
-    /// Empties the lease, provided that it still is `held`, which names us.
+    /// Releases the lease, provided that it is still as in `held`, which names this process.
     pub(super) async fn release(&self, held: Lease) -> Result<(), LeaderError> {
         let lock = self.lock(Some(held));
         self.in_time(async { Ok(lock.step_down().await?) }).await
     }
 
-    /// The changes of the lease from now on, beginning with what it is now. Only a hint to look: it may fall silent.
+    /// The changes of the lease from now on, beginning with its present state. Only a hint to read the lease: it may
+    /// fall silent.
     pub(super) async fn changes(&self) -> Result<BoxStream<'static, kube::Result<WatchEvent<Lease>>>, LeaderError> {
         let own_lease = WatchParams::default()
             .fields(&format!("metadata.name={}", self.settings.name))
@@ -114,7 +116,7 @@ pub(super) fn names(lease: &Lease, identity: &str) -> bool {
         .is_some_and(|holder| holder == identity)
 }
 
-/// The judged lease in a form that the election crate takes over by any clock, and with the fields that it cannot do without.
+/// The judged lease in a form that the election crate acquires by any clock, with the fields that the crate requires.
 fn as_expired(lease: Lease) -> Lease {
     let transitions = lease.spec.and_then(|spec| spec.lease_transitions).unwrap_or(0);
     let spec = LeaseSpec {

@@ -1,6 +1,6 @@
-//! Watches the lease for a standby, so that a release is seen at once.
+//! Watches the lease for a standby, so that a release is noticed at once.
 //!
-//! Only ever a reason to look: what an event says is not judged, and looking every so often goes on without it.
+//! An event is only a reason to read the lease: its content is not judged, and the regular reads continue without it.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use super::lease::{LeaseCalls, WATCH};
 
 /// A watch that is still open this long after it should have ended is on a dead connection.
 const SILENT: Duration = WATCH.saturating_add(Duration::from_secs(15));
-/// How long to do without after the watch was refused or broke.
+/// How long not to watch after the watch was refused or broke.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// A watch on one lease, opened when it is first needed and again when it ends.
@@ -22,17 +22,18 @@ pub(super) struct LeaseWatch {
     stream: Option<BoxStream<'static, kube::Result<WatchEvent<Lease>>>>,
     opened: Option<Instant>,
     not_before: Option<Instant>,
-    /// The version that was last looked at; none if there was no lease.
+    /// The version that was last read; `None` if there was no lease.
     version: Option<String>,
 }
 
 impl LeaseWatch {
-    /// Remembers what is known already, so that it is not reported as a change.
+    /// Records the lease that was read, so that it is not reported as a change.
     pub(super) fn observed(&mut self, lease: Option<&Lease>) {
         self.version = lease.and_then(|lease| lease.metadata.resource_version.clone());
     }
 
-    /// Returns once the lease differs from what was last looked at; never, if it cannot be watched. May be dropped and asked anew.
+    /// Returns once the lease differs from the one that was last read; never, if it cannot be watched. May be dropped
+    /// and called again.
     pub(super) async fn change(&mut self, calls: &LeaseCalls) {
         if self.opened.is_some_and(|opened| opened.elapsed() > SILENT) {
             self.stream = None;

@@ -1,13 +1,14 @@
-//! Leader election: one leader per lease, and a gate that is open only while we are it.
+//! Leader election: one leader per lease, and a gate that is open only while this process leads.
 //!
-//! The guard judges, the calls on the Lease are conditional on what was judged, and the local monotonic clock ends leadership at
-//! the deadline whatever the calls do. On loss the process must end; nothing here starts a second term.
+//! The guard judges the lease, each write of the lease is conditional on what was judged, and the local monotonic clock
+//! ends leadership at the deadline whatever the calls do. After a loss the process must end; nothing here starts a
+//! second term.
 //!
 //! | file | rule |
 //! |---|---|
 //! | `gate.rs` | what may be sent now |
 //! | `gated_client.rs` | Kubernetes writes ask the gate |
-//! | `guard.rs` | when a lease may be taken |
+//! | `guard.rs` | when a lease may be acquired |
 //! | `lease.rs` | how it is read and written |
 //! | `lease_watch.rs` | noticing a release at once |
 //! | `term.rs` | renewing, losing, stepping down |
@@ -41,43 +42,43 @@ use guard::{Guard, Verdict};
 use lease::LeaseCalls;
 use lease_watch::LeaseWatch;
 
-/// Longest identity: it is sent as the field manager too, which Kubernetes limits to 128 characters.
+/// The most characters of an identity: it is sent as the field manager too, which Kubernetes limits to 128.
 const IDENTITY_MAX: usize = 128;
 
-/// The times of an election: `retry` < `renew_deadline` < `duration`. The configuration sees to it.
+/// The times of an election: `retry` < `renew_deadline` < `duration`, which the configuration ensures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseTimes {
-    /// How long others wait after a renewal before they take the lease. Whole seconds.
+    /// How long others wait after a renewal before they acquire the lease. Whole seconds.
     pub duration: Duration,
     /// How long after the last proven renewal leadership ends.
     pub renew_deadline: Duration,
-    /// The time between renewals, and between looks at a lease that somebody else holds.
+    /// The time between renewals, and between reads of a lease that somebody else holds.
     pub retry: Duration,
 }
 
 impl LeaseTimes {
-    /// Longest time for one call: a call that hangs must leave time for another before the deadline.
+    /// The longest time for one call: a call that hangs must leave time for another before the deadline.
     fn call_timeout(&self) -> Duration {
         self.renew_deadline / 2
     }
 }
 
-/// Which lease to campaign for, as whom, and the times.
+/// The lease to campaign for, the candidate's identity, and the times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseSettings {
     /// The Lease's name: one per role and scope.
     pub name: String,
     /// The Lease's namespace.
     pub namespace: String,
-    /// What the Lease names as its holder. Must be unique to this process: see [`LeaseSettings::identity`].
+    /// The holder that the Lease names. Must be unique to this process: see [`LeaseSettings::identity`].
     pub identity: String,
-    /// The times.
+    /// The times of the election.
     pub times: LeaseTimes,
 }
 
 impl LeaseSettings {
-    /// An identity that no other process has: the pod's name, cut if need be, and a random suffix. A restarted container keeps
-    /// its pod's name, so the name alone would let it pass for its predecessor.
+    /// An identity that no other process has: the pod's name, cut if need be, and a random suffix. A restarted
+    /// container keeps its pod's name, so the name alone would let it pass for its predecessor.
     #[must_use]
     pub fn identity(pod: &str) -> String {
         let suffix = format!("_{}", uuid::Uuid::new_v4());
@@ -96,13 +97,13 @@ pub enum LeaderError {
     /// The API server was not reached, or refused.
     #[error("lease: {0}")]
     Kube(#[from] kube::Error),
-    /// A call hung.
+    /// A call was not answered in time.
     #[error("lease: no answer in time")]
     TimedOut,
-    /// The lease was written by somebody else between our look and our write.
+    /// Somebody else wrote the lease between this process's read and its write.
     #[error("lease: somebody else has written it")]
     Conflict,
-    /// We do not lead any more.
+    /// This process does not lead any more.
     #[error("the lease is lost")]
     Lost,
     /// The API server refused a write for another reason.
@@ -125,19 +126,19 @@ impl From<kube_leader_election::Error> for LeaderError {
     }
 }
 
-/// Where this process stands, for readiness and metrics.
+/// The standing of this process in the election, for readiness and metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
     /// The API server does not answer about the lease, or has not yet.
     Unknown,
     /// Somebody else leads, or nobody does yet.
     Standby {
-        /// Whom the lease names, if anybody.
+        /// The holder that the lease names, if any.
         holder: Option<String>,
     },
-    /// We lead.
+    /// This process leads.
     Leading,
-    /// We led and do not any more; the process must end.
+    /// This process led and does not any more; it must end.
     Lost,
 }
 
@@ -150,8 +151,8 @@ pub struct Elector {
 }
 
 impl Elector {
-    /// A candidate with a client of its own: the renewal must not wait behind other calls, nor be repeated by a retry that
-    /// knows no deadline. Must be called inside a tokio runtime.
+    /// A candidate with a client of its own: the renewal must not wait behind other calls, nor be repeated by a retry
+    /// that knows no deadline. Must be called inside a tokio runtime.
     ///
     /// # Errors
     /// If the client's configuration is unusable.
@@ -177,16 +178,16 @@ impl Elector {
         self.gate.clone()
     }
 
-    /// Where this candidate stands, now and later.
+    /// The standing of this candidate, now and later.
     #[must_use]
     pub fn standing(&self) -> watch::Receiver<Standing> {
         self.standing.subscribe()
     }
 
-    /// Waits until we lead; none if `stop` came first. Failed calls are logged and tried again.
+    /// Waits until this candidate leads; `None` if `stop` came first. Failed calls are logged and tried again.
     ///
-    /// A lease that was released, or never used, is taken at once; one that is missing only after a whole lease duration,
-    /// because whoever led under it may not have noticed yet.
+    /// A lease that was released, or never used, is acquired at once. A missing one is acquired only after a whole
+    /// lease duration, because its leader may not have noticed yet.
     pub async fn lead(self, stop: CancellationToken) -> Option<Leadership> {
         let mut guard = Guard::new(&self.settings.identity, self.settings.times.duration);
         let mut lease_watch = LeaseWatch::default();
@@ -227,22 +228,22 @@ impl Elector {
         None
     }
 
-    fn stands(&self, now: Standing) {
+    fn set_standing(&self, now: Standing) {
         self.standing
             .send_if_modified(|standing| std::mem::replace(standing, now.clone()) != now);
     }
 
-    /// One look at the lease, and one attempt at it if nobody else can be leading.
+    /// Reads the lease once, and tries once to acquire it if nobody else can be leading.
     async fn campaign(&self, guard: &mut Guard, lease_watch: &mut LeaseWatch) -> Result<Campaign, LeaderError> {
         let lease = self
             .calls
             .read()
             .await
-            .inspect_err(|_| self.stands(Standing::Unknown))?;
+            .inspect_err(|_| self.set_standing(Standing::Unknown))?;
         lease_watch.observed(lease.as_ref());
         match guard.judge(lease.as_ref(), Instant::now()) {
-            Verdict::Taken { holder, until } => {
-                self.stands(Standing::Standby { holder });
+            Verdict::Held { holder, until } => {
+                self.set_standing(Standing::Standby { holder });
                 Ok(Campaign::Wait { until })
             }
             Verdict::Own | Verdict::Free => {
@@ -262,7 +263,7 @@ impl Elector {
 }
 
 enum Campaign {
-    /// The lease is ours; the call that proved it began at `begun`.
+    /// This candidate holds the lease; the call that proved it began at `begun`.
     Won { begun: Instant },
     /// Nothing to do before `until` unless the lease changes.
     Wait { until: Instant },

@@ -17,7 +17,7 @@ pub(super) struct Model(Arc<State>);
 struct State {
     leases: Mutex<(u64, BTreeMap<String, Value>)>,
     hangs: AtomicBool,
-    /// How many patches to precede by a write of somebody else.
+    /// Before how many of the next patches somebody else writes.
     touched: AtomicUsize,
     writes: AtomicUsize,
 }
@@ -32,12 +32,12 @@ impl Model {
         Client::new(service, "default")
     }
 
-    /// From now on calls are accepted and never answered, or answered again.
+    /// Sets whether calls are accepted and never answered.
     pub(super) fn hang(&self, hangs: bool) {
         self.0.hangs.store(hangs, Ordering::SeqCst);
     }
 
-    /// Before each of the next `patches` somebody else writes the lease, changing nothing that matters.
+    /// Before each of the next `patches`, somebody else writes the lease without a change that matters.
     pub(super) fn touch_before(&self, patches: usize) {
         self.0.touched.store(patches, Ordering::SeqCst);
     }

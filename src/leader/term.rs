@@ -1,7 +1,7 @@
-//! One term of leadership: renewing, losing it, giving it back.
+//! One term of leadership: renewing the lease, losing it, releasing it.
 //!
-//! The term ends at the deadline even while a call hangs; a renewal that is only seen after the deadline comes too late. A write by
-//! somebody else shuts the gate until a renewal proves that the lease is still ours.
+//! The term ends at the deadline even while a call hangs; a renewal whose answer arrives after the deadline is too
+//! late. A write by somebody else shuts the gate until a renewal proves that this process still holds the lease.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,8 +14,8 @@ use super::guard::{deadline, holder};
 use super::lease::{LeaseCalls, names};
 use super::{Elector, Gate, LeaderError, LeaseSettings, Standing};
 
-/// Held while we lead. A background task renews the lease until this is dropped, which shuts the gate but leaves the lease to run out:
-/// a clean stop calls [`Leadership::step_down`].
+/// Held while this process leads. A background task renews the lease until this is dropped. That shuts the gate but
+/// lets the lease expire; a clean stop calls [`Leadership::step_down`].
 #[must_use = "dropping it ends leadership"]
 pub struct Leadership {
     term: Arc<Term>,
@@ -28,14 +28,14 @@ struct Term {
     settings: Arc<LeaseSettings>,
     gate: Gate,
     standing: watch::Sender<Standing>,
-    /// Renewing is to stop.
+    /// Cancelled when renewing is to stop.
     stop: CancellationToken,
-    /// Leadership is lost.
+    /// Cancelled when leadership is lost.
     lost: CancellationToken,
 }
 
 impl Leadership {
-    /// Opens the gate and goes on renewing. The call that won the lease began at `begun`.
+    /// Opens the gate and keeps renewing. The call that acquired the lease began at `begun`.
     pub(super) fn begin(elector: Elector, begun: Instant) -> Self {
         let Elector {
             calls,
@@ -63,15 +63,16 @@ impl Leadership {
         &self.term.settings.name
     }
 
-    /// Returns once leadership is lost: somebody else has the lease, or it could not be renewed in time. The gate is shut by then.
+    /// Returns once leadership is lost: somebody else has the lease, or it could not be renewed in time. The gate is
+    /// shut by then.
     pub async fn lost(&mut self) {
         self.term.lost.cancelled().await;
     }
 
-    /// Shuts the gate and releases the lease, so that a standby takes it at once. To be called when all that writes has ended.
+    /// Shuts the gate and releases the lease, so that a standby acquires it at once. Call it when everything that
+    /// writes has ended.
     ///
-    /// # Errors
-    /// If the lease could not be released; it then runs out by itself.
+    /// If the lease could not be released; it then expires by itself.
     pub async fn step_down(mut self) -> Result<(), LeaderError> {
         self.term.gate.close();
         self.term.stop.cancel();
@@ -95,10 +96,10 @@ impl Drop for Leadership {
 /// Why a renewal did not succeed.
 enum Setback {
     /// The lease names somebody else, or nobody.
-    Taken { holder: Option<String> },
-    /// Somebody else wrote the lease; whom it names now is not known.
+    HeldByOther { holder: Option<String> },
+    /// Somebody else wrote the lease; its holder is not known.
     Uncertain,
-    /// The lease is as it was, or the answer is missing.
+    /// The lease is unchanged, or the answer is missing.
     Failed(LeaderError),
 }
 
@@ -113,8 +114,8 @@ impl From<LeaderError> for Setback {
 
 impl Term {
     async fn renew(self: Arc<Self>, won: Instant) {
-        // Also if this task should panic.
-        let _ended = self.lost.clone().drop_guard();
+        // Cancels `lost` when this task ends, also by a panic.
+        let _lost = self.lost.clone().drop_guard();
         let mut until = deadline(won, self.settings.times.renew_deadline);
         let mut next = won + self.settings.times.retry;
         loop {
@@ -125,7 +126,7 @@ impl Term {
             let begun = Instant::now();
             let attempt = tokio::time::timeout_at(until.into(), self.attempt(until)).await;
             match attempt {
-                Ok(Err(Setback::Taken { holder })) => {
+                Ok(Err(Setback::HeldByOther { holder })) => {
                     return self.lose(holder.as_deref().unwrap_or("nobody"));
                 }
                 _ if Instant::now() >= until => return self.lose("unknown: not renewed in time"),
@@ -148,12 +149,12 @@ impl Term {
         }
     }
 
-    /// Renews once; tells when the call that proved it began. A lease that was deleted is made anew: until that succeeds nobody
-    /// else may take it, because all others wait a whole lease duration. After `until` nothing is written.
+    /// Renews once; returns when the call that proved it began. A deleted lease is created again: until that succeeds
+    /// nobody else may acquire it, because all others wait a whole lease duration. After `until` nothing is written.
     async fn attempt(&self, until: Instant) -> Result<Instant, Setback> {
         let lease = self.calls.read().await?;
         if let Some(lease) = lease.as_ref().filter(|lease| !names(lease, &self.settings.identity)) {
-            return Err(Setback::Taken {
+            return Err(Setback::HeldByOther {
                 holder: lease.spec.as_ref().and_then(holder),
             });
         }
@@ -182,10 +183,10 @@ impl Term {
             let Some(held) = held else { return Ok(()) };
             match self.calls.release(held).await {
                 Err(LeaderError::Conflict | LeaderError::TimedOut) => {}
-                done => {
+                result => {
                     self.standing.send_replace(Standing::Standby { holder: None });
                     tracing::info!(lease = %self.settings.name, "lease released");
-                    return done;
+                    return result;
                 }
             }
         }

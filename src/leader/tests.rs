@@ -1,4 +1,5 @@
-//! Candidates against a Lease endpoint in memory. What needs a real API server, processes or networks is tested end to end.
+//! Candidates against a Lease endpoint in memory. What needs a real API server, processes or networks is tested end to
+//! end.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Work that is done only while leading, and the order in which it ends: the work first, the lease last.
 //!
-//! A lost lease is nobody's to give back: the work is then broken off where it stands, and the lease is left alone.
+//! A lost lease cannot be released: the work is then stopped where it is, and the lease is left alone.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use super::{LeaderError, Leadership};
 /// How work under a lease has ended.
 #[derive(Debug)]
 pub struct Worked<T> {
-    /// What came of it; none if it did not end in time and was broken off.
+    /// Its result; `None` if it did not end in time and was stopped.
     pub outcome: Option<T>,
-    /// Whether the lease was released. If not, it runs out by itself.
+    /// Whether the lease was released. If not, it expires by itself.
     pub released: Result<(), LeaderError>,
 }
 
 impl Leadership {
-    /// Runs what `work` makes until it ends, or until `stop`: then the token that it was made with is cancelled, and it may take
-    /// `grace` to end. The lease is released when nothing of the work is left.
+    /// Runs the future that `work` makes until it ends, or until `stop`: then the token that `work` got is cancelled,
+    /// and the future may take `grace` to end. The lease is released when nothing of the work is left.
     ///
     /// # Errors
     /// [`LeaderError::Lost`] if the lease is lost before the work has ended.
@@ -45,7 +45,7 @@ impl Leadership {
                 None
             }
         };
-        // A call that waits for its answer ends with this too: its connection is closed.
+        // This also ends a call that waits for its answer: its connection is closed.
         drop(working);
         let released = self.step_down().await;
         Ok(Worked { outcome, released })
@@ -70,7 +70,7 @@ mod tests {
             .to_owned()
     }
 
-    /// Remembers whom the lease named when the work was dropped.
+    /// Records who held the lease when the work was dropped.
     struct Dropped(Model, Arc<Mutex<Option<String>>>);
 
     impl Drop for Dropped {
@@ -80,13 +80,13 @@ mod tests {
     }
 
     fn stuck(model: &Model) -> (impl Future<Output = ()> + use<>, Arc<Mutex<Option<String>>>) {
-        let observed = Arc::default();
-        let dropped = Dropped(model.clone(), Arc::clone(&observed));
+        let holder_at_drop = Arc::default();
+        let dropped = Dropped(model.clone(), Arc::clone(&holder_at_drop));
         let work = async move {
             let _dropped = dropped;
             std::future::pending().await
         };
-        (work, observed)
+        (work, holder_at_drop)
     }
 
     async fn leading() -> (Model, Leadership, super::super::Gate) {
@@ -144,8 +144,8 @@ mod tests {
         stop.cancel();
         let working = tokio::spawn(async move { leadership.work(&stop, LONG, |_| work).await });
         model.put(LEASE, expired());
-        let ended = within(2, working).await.unwrap();
-        assert!(matches!(ended, Err(LeaderError::Lost)));
+        let result = within(2, working).await.unwrap();
+        assert!(matches!(result, Err(LeaderError::Lost)));
         assert_eq!(dropped.lock().unwrap().as_deref(), Some("gone"));
         assert_eq!((holder(&model).as_str(), gate.open()), ("gone", false));
     }

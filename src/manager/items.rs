@@ -1,10 +1,10 @@
-//! What probes show, from before the first probe on.
+//! The items of `/readyz`, which all exist before the first probe.
 
 use hyperlink::api::Role;
 use hyperlink::config::Config;
 use hyperlink::http::{Readiness, ReadinessItem};
 
-/// What probes show of one role.
+/// The items of one role.
 pub(super) struct RoleItems {
     pub(super) kubernetes: ReadinessItem,
     pub(super) crd: ReadinessItem,
@@ -26,7 +26,7 @@ impl RoleItems {
     }
 }
 
-/// What probes show of the process.
+/// The items of the process.
 pub(super) struct Items {
     pub(super) token: ReadinessItem,
     pub(super) arm: ReadinessItem,

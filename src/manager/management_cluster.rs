@@ -1,4 +1,4 @@
-//! Which management cluster this is: by the UID of its namespace kube-system, which lives as long as the cluster does.
+//! Identifies the management cluster by the UID of its namespace kube-system, which lives as long as the cluster.
 
 use std::time::Duration;
 
@@ -8,33 +8,33 @@ use kube::Api;
 
 const NAMESPACE: &str = "kube-system";
 
-/// Between two tries, and how long an answer may take.
+/// The time between two tries, and how long an answer may take.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Why it is not known.
+/// Why the UID is not known.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unknown {
     /// The API server refuses, or does not answer.
     #[error("namespace {NAMESPACE} cannot be read, which role ho needs to know its own cluster: {0}")]
     Unread(#[from] kube::Error),
-    /// It has no UID, or not in time.
+    /// The namespace has no UID, or the answer did not come in time.
     #[error("the API server does not tell the UID of namespace {NAMESPACE}")]
-    Untold,
+    NoUid,
 }
 
 /// The UID of the namespace.
 pub(crate) async fn uid(kube: &kube::Client) -> Result<String, Unknown> {
     let api: Api<Namespace> = Api::all(kube.clone());
     let answer = tokio::time::timeout(RETRY, api.get_metadata(NAMESPACE)).await;
-    let namespace = answer.map_err(|_| Unknown::Untold)??;
+    let namespace = answer.map_err(|_| Unknown::NoUid)??;
     namespace
         .metadata
         .uid
         .filter(|uid| !uid.is_empty())
-        .ok_or(Unknown::Untold)
+        .ok_or(Unknown::NoUid)
 }
 
-/// The same, as soon as the API server tells it.
+/// Waits until the API server gives the UID.
 pub(super) async fn wait_for_uid(kube: &kube::Client, item: &ReadinessItem) -> String {
     loop {
         match uid(kube).await {

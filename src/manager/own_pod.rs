@@ -1,4 +1,4 @@
-//! Tells on the process's own pod what keeps it from being ready, so that whoever describes the pod sees it.
+//! Reports on the process's own pod why it is not ready, so that `kubectl describe` shows it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,26 +11,26 @@ use hyperlink::metrics::Metrics;
 use k8s_openapi::api::core::v1::ObjectReference;
 use tokio::task::JoinSet;
 
-/// Between two looks. What is there at two of them in a row is told: a start takes a moment by itself.
+/// The time between two checks. A problem that two checks in a row find is reported: a start takes a moment by itself.
 const INTERVAL: Duration = Duration::from_secs(15);
 
-/// Tells until what this returns is dropped; nothing where it is not known which pod it is.
+/// Reports until the returned set is dropped; reports nothing if the pod is not known.
 pub(super) fn start_status_reports(
     config: &Config,
     kube: kube::Config,
     readiness: Readiness,
     metrics: Arc<Metrics>,
 ) -> kube::Result<JoinSet<()>> {
-    let mut telling = JoinSet::new();
+    let mut reports = JoinSet::new();
     if let (Some(pod), Some(role)) = (config.pod.clone(), config.roles.first().copied()) {
-        // Not through the gate: who waits does not lead.
+        // Not through the gate: a process that waits does not lead.
         let recorder = Recorder::new(kube::Client::try_from(kube)?, role, &pod.name, metrics);
-        telling.spawn(report(readiness, pod, recorder));
+        reports.spawn(report(readiness, pod, recorder));
     }
-    Ok(telling)
+    Ok(reports)
 }
 
-/// Does not end.
+/// Reports at each interval; never returns.
 async fn report(readiness: Readiness, pod: Pod, recorder: Recorder) {
     let pod = ObjectReference {
         api_version: Some("v1".to_owned()),

@@ -1,7 +1,7 @@
-//! Whether a role has all the rights that its files grant. Asked of the API server from the start until nothing is missing; nobody
-//! waits for it, but the process is not ready before.
+//! Checks whether a role has all the rights that its files grant. It asks the API server from the start until nothing
+//! is missing. Nothing waits for that, but the process is not ready before.
 //!
-//! The files are those that are shipped, so that what is asked for is what an operator is told to bind.
+//! The files are those that are shipped, so that exactly the rights are checked that an operator is to bind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,7 +22,7 @@ const CPO: &str = include_str!("../../charts/hyperlink/files/role-cpo.yaml");
 const CPO_MANY: &str = include_str!("../../charts/hyperlink/files/role-cpo-many.yaml");
 const LEASE: &str = include_str!("../../charts/hyperlink/files/role-lease.yaml");
 
-/// Between two questions, and how long an answer may take.
+/// The time between two checks; an answer may take twice as long.
 const RETRY: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize)]
@@ -30,11 +30,11 @@ struct RoleFile {
     rules: Vec<PolicyRule>,
 }
 
-/// The rights of a role, where it works.
+/// The rights that a role needs, in the namespaces where it works.
 ///
 /// # Errors
 ///
-/// A file is no role.
+/// A file is not a valid role.
 pub(super) fn rights(config: &Config, role: Role) -> anyhow::Result<Vec<ResourceAttributes>> {
     let scope = config.namespace.as_deref();
     let aggregates = config.management.as_ref().is_some_and(|m| m.aggregate_conditions);
@@ -48,7 +48,7 @@ pub(super) fn rights(config: &Config, role: Role) -> anyhow::Result<Vec<Resource
     for file in files {
         for rule in serde_saphyr::from_str::<RoleFile>(file)?.rules {
             let about = |names: &[&str]| rule.resources.iter().flatten().any(|one| names.contains(&one.as_str()));
-            // HostedClusters and kube-system are elsewhere all the same.
+            // HostedClusters and kube-system are in other namespaces in any case.
             let within = scope.filter(|_| !about(&["hostedclusters", "hostedclusters/status", "namespaces"]));
             all.extend(of_rule(&rule, within));
         }
@@ -94,22 +94,22 @@ fn of_rule(rule: &PolicyRule, namespace: Option<&str>) -> Vec<ResourceAttributes
     all
 }
 
-/// Asks until all are there, and tells which are missing.
+/// Asks until all rights are granted, and reports which are missing.
 pub(super) async fn wait_for_rights(kube: Client, rights: Vec<ResourceAttributes>, item: ReadinessItem) {
-    let mut open = rights;
-    while !open.is_empty() {
-        let answers = try_join_all(open.iter().map(|right| is_granted(&kube, right)));
+    let mut missing = rights;
+    while !missing.is_empty() {
+        let answers = try_join_all(missing.iter().map(|right| is_granted(&kube, right)));
         match tokio::time::timeout(RETRY * 2, answers).await {
             Ok(Ok(granted)) => {
                 let mut granted = granted.into_iter();
-                open.retain(|_| granted.next() == Some(false));
-                if !open.is_empty() {
-                    item.waiting(&format!("missing: {}", listed(&open)));
+                missing.retain(|_| granted.next() == Some(false));
+                if !missing.is_empty() {
+                    item.waiting(&format!("missing: {}", listed(&missing)));
                 }
             }
             Ok(Err(_)) | Err(_) => item.waiting("the API server does not say"),
         }
-        if !open.is_empty() {
+        if !missing.is_empty() {
             tokio::time::sleep(RETRY).await;
         }
     }
@@ -129,7 +129,7 @@ async fn is_granted(kube: &Client, right: &ResourceAttributes) -> kube::Result<b
     Ok(answer.status.is_some_and(|status| status.allowed))
 }
 
-/// What is missing of one resource in one place.
+/// The missing verbs and names of one resource in one namespace.
 #[derive(Default)]
 struct Missing<'a> {
     verbs: Vec<&'a str>,
@@ -145,21 +145,21 @@ fn listed(rights: &[ResourceAttributes]) -> String {
             Some(subresource) => format!("{resource}/{subresource}"),
             None => resource.to_owned(),
         };
-        let place = right.namespace.as_deref().unwrap_or_default();
-        let of_these = missing.entry((resource, place)).or_default();
+        let namespace = right.namespace.as_deref().unwrap_or_default();
+        let of_these = missing.entry((resource, namespace)).or_default();
         let verb = right.verb.as_deref().filter(|verb| !of_these.verbs.contains(verb));
         of_these.verbs.extend(verb);
         of_these.names.extend(right.name.as_deref());
     }
     let all = missing
         .into_iter()
-        .map(|((resource, place), Missing { verbs, names })| {
+        .map(|((resource, namespace), Missing { verbs, names })| {
             let mut text = format!("{resource} {}", verbs.join(", "));
             if !names.is_empty() {
                 text += &format!(" ({})", Vec::from_iter(names).join(", "));
             }
-            if !place.is_empty() {
-                text += &format!(" in {place}");
+            if !namespace.is_empty() {
+                text += &format!(" in {namespace}");
             }
             text
         });
@@ -191,25 +191,25 @@ mod tests {
         config::resolve(&given, &Environment::of(&variables)).unwrap()
     }
 
-    fn places(config: &Config, role: Role, resource: &str) -> Vec<Option<String>> {
+    fn namespaces(config: &Config, role: Role, resource: &str) -> Vec<Option<String>> {
         let all = rights(config, role).unwrap();
         let of_it = all
             .into_iter()
             .filter(|right| right.resource.as_deref() == Some(resource));
-        let mut places: Vec<_> = of_it.map(|right| right.namespace).collect();
-        places.dedup();
-        places
+        let mut namespaces: Vec<_> = of_it.map(|right| right.namespace).collect();
+        namespaces.dedup();
+        namespaces
     }
 
     #[test]
     fn rights_are_asked_for_where_the_role_works() {
         let all = configured(&[("role", "ho")]);
-        assert_eq!(places(&all, Role::Ho, "services"), [None]);
-        assert_eq!(places(&all, Role::Ho, "leases"), [Some("hyperlink".into())]);
+        assert_eq!(namespaces(&all, Role::Ho, "services"), [None]);
+        assert_eq!(namespaces(&all, Role::Ho, "leases"), [Some("hyperlink".into())]);
         let one = configured(&[("role", "ho"), ("namespace", "clusters-one")]);
-        assert_eq!(places(&one, Role::Ho, "services"), [Some("clusters-one".into())]);
-        assert_eq!(places(&one, Role::Ho, "hostedclusters"), [None]);
-        assert_eq!(places(&one, Role::Ho, "leases"), [Some("hyperlink".into())]);
+        assert_eq!(namespaces(&one, Role::Ho, "services"), [Some("clusters-one".into())]);
+        assert_eq!(namespaces(&one, Role::Ho, "hostedclusters"), [None]);
+        assert_eq!(namespaces(&one, Role::Ho, "leases"), [Some("hyperlink".into())]);
     }
 
     #[test]
@@ -230,9 +230,9 @@ mod tests {
         std::fs::write(file.path(), "hostedClusters: []").unwrap();
         let path = file.path().to_str().unwrap();
         let many = configured(&[("role", "cpo"), ("allow-scopes", path)]);
-        assert_eq!(places(&many, Role::Cpo, "hostedclusters"), [None]);
+        assert_eq!(namespaces(&many, Role::Cpo, "hostedclusters"), [None]);
         let one = configured(&[("role", "cpo"), ("namespace", "clusters-one"), ("allow-scopes", path)]);
-        assert_eq!(places(&one, Role::Cpo, "hostedclusters"), []);
+        assert_eq!(namespaces(&one, Role::Cpo, "hostedclusters"), []);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! What is told of the objects that the controllers keep in memory: how each custom resource stands, and whether there is news of all.
+//! Reports on the objects that the controllers keep in memory: the state of each custom resource, and whether the
+//! watches deliver news.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,16 +17,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use tokio::sync::watch::Receiver;
 
-/// Shows the custom resources that are served to metrics.
+/// Makes metrics show the custom resources that are served.
 pub(super) fn show_objects(resources: Arc<CustomResources>, metrics: &Metrics) {
     metrics.list_objects_with(move || {
         let now = Timestamp::now();
-        resources.shown().iter().map(|cr| observed(cr, now)).collect()
+        resources.shown().iter().map(|cr| observed_object(cr, now)).collect()
     });
 }
 
-/// Tells readiness how the watches stand. Whoever has once had all lists goes on with what it knows: taking it out of service
-/// would help nobody.
+/// Reports the state of the watches to readiness. A process that once had all lists continues with what it knows: to
+/// take it out of service would help nobody.
 pub(super) async fn follow_watches(mut health: Receiver<Health>, item: ReadinessItem) {
     loop {
         match &*health.borrow_and_update() {
@@ -39,10 +40,10 @@ pub(super) async fn follow_watches(mut health: Receiver<Health>, item: Readiness
     }
 }
 
-fn observed(cr: &AzurePrivateLinkService, now: Timestamp) -> ObservedObject {
+fn observed_object(cr: &AzurePrivateLinkService, now: Timestamp) -> ObservedObject {
     let status = cr.status.as_ref();
-    // Whoever may write in a namespace says in a status what he likes, and makes as many custom resources; nothing is made for
-    // one of another name.
+    // Whoever may write in a namespace can forge a status, and create any number of custom resources. For one of
+    // another name nothing is created in Azure.
     let named = status.filter(|_| SERVICES.contains(&cr.name_any().as_str()));
     let id = |text: &Option<String>| text.as_deref().and_then(|text| ResourceId::parse(text).ok());
     ObservedObject {
@@ -79,7 +80,7 @@ fn condition(cr: &AzurePrivateLinkService, kind: ConditionType, now: Timestamp) 
     }
 }
 
-/// Nothing if it lies ahead, as by another clock.
+/// The time since `since`; zero if it lies ahead, as by another clock.
 fn age(since: &Time, now: Timestamp) -> Duration {
     Duration::try_from(now.duration_since(since.0)).unwrap_or_default()
 }
@@ -112,12 +113,12 @@ mod tests {
             json!({"conditions": [{"type": "AzurePLSCreated", "status": "False", "reason": "NotOurs",
             "message": "m", "lastTransitionTime": "2026-01-01T00:01:00Z"}]}),
         );
-        let observed = observed(&cr, at("2026-01-01T00:02:00Z"));
+        let observed = observed_object(&cr, at("2026-01-01T00:02:00Z"));
         let of = |kind| {
             *observed
                 .conditions
                 .iter()
-                .find(|observed| observed.kind == kind)
+                .find(|condition| condition.kind == kind)
                 .unwrap()
         };
         let created = of(ConditionType::AzurePLSCreated);
@@ -136,11 +137,11 @@ mod tests {
     fn time_that_lies_ahead_is_no_age() {
         let cr = cr(json!({"deletionTimestamp": "2026-01-01T00:03:00Z"}), Value::Null);
         assert_eq!(
-            observed(&cr, at("2026-01-01T00:02:00Z")).deleting_for,
+            observed_object(&cr, at("2026-01-01T00:02:00Z")).deleting_for,
             Some(Duration::ZERO)
         );
         assert_eq!(
-            observed(&cr, at("2026-01-01T00:03:30Z")).deleting_for,
+            observed_object(&cr, at("2026-01-01T00:03:30Z")).deleting_for,
             Some(Duration::from_secs(30))
         );
     }
@@ -151,14 +152,14 @@ mod tests {
         let mut status =
             json!({"internalLoadBalancerID": id("loadBalancers"), "privateDNSZoneID": id("privateDnsZones")});
         let now = at("2026-01-01T00:02:00Z");
-        let before = observed(&cr(json!({}), status.clone()), now);
+        let before = observed_object(&cr(json!({}), status.clone()), now);
         assert_eq!((before.load_balancer, before.zones.len()), (None, 1));
         status["privateLinkServiceID"] = id("privateLinkServices").into();
         status["baseDomainDNSZoneID"] = "not an id".into();
-        let after = observed(&cr(json!({}), status.clone()), now);
+        let after = observed_object(&cr(json!({}), status.clone()), now);
         assert!(after.load_balancer.is_some());
         assert_eq!(after.zones.len(), 1);
-        let junk = observed(&cr(json!({"name": "junk"}), status), now);
+        let junk = observed_object(&cr(json!({"name": "junk"}), status), now);
         assert_eq!(
             (junk.load_balancer, junk.zones.len()),
             (None, 0),

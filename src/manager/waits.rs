@@ -1,4 +1,5 @@
-//! Waits for what the process needs and may not be there yet, keeps what does not last, and says in probes how that stands.
+//! Waits for what the process needs and may not exist yet, keeps a valid token, and reports the state of both to
+//! probes.
 
 use std::time::Duration;
 
@@ -10,13 +11,13 @@ use kube::Api;
 use kube::api::ListParams;
 use url::Url;
 
-/// Between two tries.
+/// The time between two tries.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Between two signs of life of a role's task.
+/// The time between two heartbeats of a role's task.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 
-/// Does the work of a role. `/livez` fails when its task is held up, also outside of any pass.
+/// Runs the work of a role. `/livez` fails when its task is blocked, also outside of any reconcile.
 pub(super) async fn with_heartbeat<T>(metrics: &Metrics, role: Role, work: impl Future<Output = T>) -> T {
     let due = metrics.due(role.as_str());
     let beat = async {
@@ -26,7 +27,7 @@ pub(super) async fn with_heartbeat<T>(metrics: &Metrics, role: Role, work: impl 
         }
     };
     tokio::select! {
-        done = work => done,
+        result = work => result,
         never = beat => never,
     }
 }
@@ -61,12 +62,13 @@ pub(super) async fn wait_for_crd(
     }
 }
 
-/// Keeps a token for Azure at hand and says how it stands; does not end. A standby uses none, but may lead at any moment.
+/// Keeps a valid token for Azure and reports its state; never returns. A standby uses none, but may lead at any moment.
 pub(super) async fn keep_token(tokens: TokenCache, item: ReadinessItem) {
     tokens.keep(|token| report(&item, token)).await;
 }
 
-/// One that is good still is enough to work with, so a renewal that fails takes nobody out of service.
+/// Reports the state of the token. One that is still valid is enough to work with, so a failed renewal takes no process
+/// out of service.
 fn report(item: &ReadinessItem, token: Result<TokenState, AuthError>) {
     match token.map(|held| held.failure) {
         Ok(None) => item.ready(),
@@ -75,7 +77,7 @@ fn report(item: &ReadinessItem, token: Result<TokenState, AuthError>) {
     }
 }
 
-/// Waits until ARM answers at all.
+/// Waits until ARM gives any answer.
 pub(super) async fn wait_for_arm(http: reqwest::Client, mut url: Url, item: ReadinessItem) {
     url.set_path("/metadata/endpoints");
     url.set_query(Some("api-version=2020-09-01"));

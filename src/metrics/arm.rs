@@ -90,11 +90,11 @@ impl Arm {
         })
     }
 
-    /// Brings the ages up to now.
+    /// Computes all ages as of now.
     pub(super) fn refresh(&self) {
-        let readers: Vec<_> = locked(&self.read_operations).iter().map(|read| read()).collect();
-        for kind in Kind::ALL.into_iter().filter(|_| !readers.is_empty()) {
-            let of_kind = readers.iter().filter_map(|read| read.get(&kind).copied());
+        let under_way: Vec<_> = locked(&self.read_operations).iter().map(|read| read()).collect();
+        for kind in Kind::ALL.into_iter().filter(|_| !under_way.is_empty()) {
+            let of_kind = under_way.iter().filter_map(|operations| operations.get(&kind).copied());
             let all = of_kind.fold(UnderWay::default(), UnderWay::and);
             let labels = [kind.label()];
             self.operations.with_label_values(&labels).set(clamp(all.count as u64));
@@ -111,12 +111,13 @@ impl Arm {
 }
 
 impl Metrics {
-    /// How the token in use is looked at, asked at each scrape. Must be quick and must not block.
+    /// Sets the function that reads the token in use at each scrape. It must be quick and must not block.
     pub fn read_token_with(&self, read: impl Fn() -> TokenState + Send + Sync + 'static) {
         *locked(&self.arm.read_token) = Some(Box::new(read));
     }
 
-    /// One more way to the operations under way, asked at each scrape; all of them are added up. Must be quick and must not block.
+    /// Adds a function that reads operations under way at each scrape; all of them are added up. It must be quick and
+    /// must not block.
     pub fn read_operations_with(&self, read: impl Fn() -> BTreeMap<Kind, UnderWay> + Send + Sync + 'static) {
         locked(&self.arm.read_operations).push(Box::new(read));
     }

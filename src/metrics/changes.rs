@@ -1,4 +1,5 @@
-//! What was set right in Azure: how often, and how often one and the same resource, which tells a fight from a busy day.
+//! What was created, repaired and replaced in Azure: how often in all, and how often one and the same resource, which
+//! shows whether somebody else keeps changing it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
@@ -15,10 +16,10 @@ use crate::azure::plan::Change;
 use crate::azure::resource::Kind;
 use crate::conditions::Since;
 
-/// How long a change counts as one of a row.
+/// How long a change counts as recent.
 const LATELY: Duration = Duration::from_secs(3_600);
 
-/// Changes of one resource that are kept; nobody needs to know of more.
+/// The most recent changes of one resource that are kept; nobody needs to know of more.
 const MOST: usize = 100;
 
 const CHANGES: [&str; 3] = ["created", "repaired", "replaced"];
@@ -47,7 +48,7 @@ impl Changes {
             "How long it took until AzurePrivateLinkServiceAvailable was True: since the creation of the custom resource, or since it was True no more.",
             vec![since],
         )?;
-        // From zero on, or Prometheus would not see the first as an increase.
+        // From zero on, so that Prometheus sees the first one as an increase.
         for since in Since::ALL {
             to_available.with_label_values(&[since.label()]);
         }
@@ -88,7 +89,7 @@ fn forget_old(recent: &mut Recent, now: Instant) {
 }
 
 impl Metrics {
-    /// A resource is as wanted after a change of ours.
+    /// Counts a change by Hyperlink after which a resource is as desired.
     pub fn changed(&self, kind: Kind, id: &ResourceId, change: &Change) {
         let [created, repaired, replaced] = CHANGES;
         let word = match change {
@@ -107,7 +108,7 @@ impl Metrics {
         }
     }
 
-    /// A custom resource has become available, this long after it began not to be.
+    /// Records that a custom resource became available, and how long it was not.
     pub fn available_after(&self, since: Since, took: Duration) {
         let histogram = self.changes.to_available.with_label_values(&[since.label()]);
         histogram.observe(took.as_secs_f64());

@@ -1,5 +1,5 @@
-//! Declares metrics in a registry, and keeps what their reference says of them. The names' prefix and the buckets are set here and
-//! nowhere else.
+//! Declares metrics in a registry, and keeps their descriptions for the reference. The prefix of the names and the
+//! buckets are set only here.
 
 use prometheus::core::Collector;
 use prometheus::proto::{Gauge, LabelPair, Metric, MetricFamily, MetricType};
@@ -7,20 +7,20 @@ use prometheus::{GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeV
 
 const PREFIX: &str = "hyperlink";
 
-/// Seconds: from one call on loopback to the minute after which a call is given up.
+/// Buckets of calls in seconds: from one call on loopback to the minute after which a call is cancelled.
 const OF_CALLS: [f64; 12] = [0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 
-/// Seconds: from a path whose parts are all there to one that somebody has to look after.
+/// Buckets of paths in seconds: from a path whose parts all exist to one that somebody has to look after.
 const OF_PATHS: [f64; 12] = [
     5.0, 10.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 180.0, 300.0, 600.0, 1800.0,
 ];
 
-/// A label and what it may be.
+/// A label and its possible values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
-    /// Its name.
+    /// Name of the label.
     pub name: &'static str,
-    /// Its values.
+    /// Possible values of the label.
     pub values: Values,
 }
 
@@ -29,7 +29,7 @@ pub struct Label {
 pub enum Values {
     /// These and no others.
     These(Vec<&'static str>),
-    /// As these words say.
+    /// Values as these words describe.
     Words(&'static str),
 }
 
@@ -45,16 +45,16 @@ impl Label {
     }
 }
 
-/// What the reference says of one metric.
+/// The description of one metric in the reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
-    /// With prefix and unit.
+    /// Its name, with prefix and unit.
     pub name: String,
     /// `counter`, `gauge` or `histogram`.
     pub kind: &'static str,
-    /// What it tells.
+    /// What the metric measures.
     pub help: &'static str,
-    /// What it is told by.
+    /// Labels of the metric.
     pub labels: Vec<Label>,
 }
 
@@ -82,31 +82,31 @@ impl<'a> Declare<'a> {
         }
     }
 
-    /// All that was declared, by name.
+    /// All descriptions so far, by name.
     pub(super) fn described(mut self) -> Vec<Description> {
         self.described.sort_by(|a, b| a.name.cmp(&b.name));
         self.described
     }
 
-    /// What only grows.
+    /// A count that only grows.
     pub(super) fn counter(&mut self, name: &str, help: &'static str, labels: Vec<Label>) -> Result<IntCounterVec> {
         let (name, labels) = self.describe(PREFIX, name, "counter", help, labels);
         self.registered(IntCounterVec::new(Opts::new(name, help), &labels)?)
     }
 
-    /// How many there are now.
+    /// A count of what exists now.
     pub(super) fn count(&mut self, name: &str, help: &'static str, labels: Vec<Label>) -> Result<IntGaugeVec> {
         let (name, labels) = self.describe(PREFIX, name, "gauge", help, labels);
         self.registered(IntGaugeVec::new(Opts::new(name, help), &labels)?)
     }
 
-    /// A measure that is no count.
+    /// A measure that is not a count.
     pub(super) fn gauge(&mut self, name: &str, help: &'static str, labels: Vec<Label>) -> Result<GaugeVec> {
         let (name, labels) = self.describe(PREFIX, name, "gauge", help, labels);
         self.registered(GaugeVec::new(Opts::new(name, help), &labels)?)
     }
 
-    /// How long a call or a pass takes.
+    /// How long a call or a reconcile takes.
     pub(super) fn duration(&mut self, name: &str, help: &'static str, labels: Vec<Label>) -> Result<HistogramVec> {
         self.histogram(name, help, labels, &OF_CALLS)
     }
@@ -122,7 +122,7 @@ impl<'a> Declare<'a> {
         self.registered(GaugeVec::new(Opts::new(name, help), &labels)?)
     }
 
-    /// A measure that is made anew at each scrape, and of which nothing is kept in between.
+    /// A measure that is computed at each scrape, and of which nothing is kept in between.
     pub(super) fn at_scrape(&mut self, name: &str, help: &'static str, labels: Vec<Label>) -> AtScrape {
         let (name, labels) = self.describe(PREFIX, name, "gauge", help, labels);
         AtScrape { name, help, labels }
@@ -165,7 +165,7 @@ impl<'a> Declare<'a> {
     }
 }
 
-/// A gauge of which nothing is kept.
+/// A gauge that is computed at each scrape.
 pub(super) struct AtScrape {
     name: String,
     help: &'static str,
@@ -173,7 +173,7 @@ pub(super) struct AtScrape {
 }
 
 impl AtScrape {
-    /// With these samples: label values in the order in which the labels were declared, and a value.
+    /// The metric with these samples: label values in the order in which the labels were declared, and a value.
     pub(super) fn with<'v, const LABELS: usize>(
         &self,
         samples: impl IntoIterator<Item = ([&'v str; LABELS], f64)>,

@@ -1,20 +1,21 @@
-//! The label values that Hyperlink chooses itself. Those of ARM kinds, error classes, roles and conditions live with these.
+//! The label values that Hyperlink chooses itself. Those of ARM kinds, error classes, roles and conditions are defined
+//! with these.
 
-/// What runs passes.
+/// A controller, which runs reconciles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Controller {
-    /// Services become AzurePrivateLinkServices.
+    /// Role `cpo`: creates AzurePrivateLinkServices from Services.
     Observer,
-    /// The management side: NAT subnet and Private Link Service.
+    /// Role `ho`: NAT subnet and Private Link Service.
     PrivateLinkService,
-    /// Conditions of custom resources, summed up on their HostedCluster.
+    /// Role `ho`: conditions of custom resources, aggregated on their HostedCluster.
     HostedCluster,
-    /// The guest side: Private Endpoint and private DNS.
+    /// Role `cpo`: Private Endpoint and private DNS.
     PrivateEndpoint,
 }
 
 impl Controller {
-    /// Every controller.
+    /// Every controller there is.
     pub const ALL: [Controller; 4] = [
         Controller::Observer,
         Controller::PrivateLinkService,
@@ -33,25 +34,25 @@ impl Controller {
     }
 }
 
-/// How a pass ended.
+/// The result of a reconcile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReconcileResult {
-    /// All is as wanted.
+    /// Everything is as desired.
     Ready,
-    /// Something has been asked for and is not there yet. No error.
+    /// Something was requested and does not exist yet. No error.
     Waiting,
-    /// Something must not be touched, or the object asks for what cannot be.
+    /// Something must not be changed, or the object asks for what is not possible.
     Refused,
     /// A call failed.
     Failed,
-    /// The pass panicked; whoever catches that counts the panic.
+    /// The reconcile panicked; the code that catches the panic counts it.
     Panicked,
-    /// The pass was dropped before its end: the process stops or no longer leads.
+    /// The reconcile was dropped before its end: the process stops or no longer leads.
     Aborted,
 }
 
 impl ReconcileResult {
-    /// Every result.
+    /// Every result of a reconcile.
     pub const ALL: [ReconcileResult; 6] = [
         ReconcileResult::Ready,
         ReconcileResult::Waiting,
@@ -74,25 +75,25 @@ impl ReconcileResult {
     }
 }
 
-/// What is written in Kubernetes, leases aside.
+/// A resource that is written in Kubernetes, leases aside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KubeResource {
     /// `azureprivatelinkservices`: spec, finalizers, annotations.
     PrivateLinkService,
-    /// `azureprivatelinkservices/status`
+    /// `azureprivatelinkservices/status`: status of the custom resource.
     LinkServiceStatus,
-    /// `hostedclusters/status`
+    /// `hostedclusters/status`: aggregated conditions.
     HostedClusterStatus,
-    /// `hostedcontrolplanes`
+    /// `hostedcontrolplanes`: their finalizers.
     HostedControlPlane,
-    /// `services`
+    /// `services`: external Services.
     Service,
-    /// `events`
+    /// `events`: what people should know.
     Event,
 }
 
 impl KubeResource {
-    /// Every resource.
+    /// Every resource that is written.
     pub const ALL: [KubeResource; 6] = [
         KubeResource::PrivateLinkService,
         KubeResource::LinkServiceStatus,
@@ -115,16 +116,16 @@ impl KubeResource {
     }
 }
 
-/// What is watched in Kubernetes.
+/// A resource that is watched in Kubernetes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Watched {
     /// The custom resources.
     PrivateLinkService,
-    /// The clusters.
+    /// The HostedClusters themselves.
     HostedCluster,
     /// Their control planes.
     HostedControlPlane,
-    /// What publishes them.
+    /// The Services that publish them.
     Service,
 }
 
@@ -148,19 +149,19 @@ impl Watched {
     }
 }
 
-/// How it is written.
+/// The verb of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KubeVerb {
-    /// POST
+    /// POST, which creates.
     Create,
     /// PATCH of any kind, server-side apply included.
     Patch,
-    /// DELETE
+    /// DELETE, which deletes.
     Delete,
 }
 
 impl KubeVerb {
-    /// Every verb.
+    /// Every verb of a write.
     pub const ALL: [KubeVerb; 3] = [KubeVerb::Create, KubeVerb::Patch, KubeVerb::Delete];
 
     /// The metric label: the verb as in a role's rules.

@@ -1,5 +1,5 @@
-//! Every metric, declared once, by subject. Labels come from enums and constants, never from an id or a message; names of custom
-//! resources are in a limited number of gauges only.
+//! Every metric, declared once, by subject. Labels come from enums and constants, never from an id or a message; names
+//! of custom resources are in a limited number of gauges only.
 
 mod arm;
 mod changes;
@@ -69,7 +69,7 @@ impl Metrics {
         TextEncoder::new().encode_to_string(&families)
     }
 
-    /// What each metric is, by name.
+    /// The description of each metric, by name.
     pub fn described(&self) -> &[Description] {
         &self.described
     }
@@ -84,7 +84,7 @@ fn clamp(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// A panic elsewhere leaves these values whole: each is replaced in one go.
+/// Locks a value. A panic elsewhere leaves these values whole, because each is replaced at once.
 fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,9 @@
-//! The custom resources as they are when Prometheus asks: how many in which state, how long, and which ones.
+//! The custom resources at each scrape: how many in which state, for how long, and which ones.
 //!
-//! Series with the name of a custom resource are gauges only: one for each, by which what several processes tell of it counts once, one
-//! more while it is not available, and a limited number for each namespace: whoever writes there fills no other's. Labels are named so that none meets one of Prometheus' own, as `namespace` would.
+//! Series with the name of a custom resource are gauges only. There is one for each custom resource, so that it counts
+//! once though several processes report it, and one more while it is not available. Others are limited for each
+//! namespace, so that whoever writes there takes no series of another. No label has a name that Prometheus uses itself,
+//! as `namespace`.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -16,17 +18,18 @@ use super::{Metrics, locked};
 use crate::api::condition::{ConditionType, Reason, Status};
 use crate::azure::id::ResourceId;
 
-/// Most series of conditions that are not True in one namespace, the oldest first; what sums up a custom resource, on which
-/// the alert stands, is not among them and has no limit.
+/// The most series of conditions that are not True in one namespace, the oldest first. The summary of a custom
+/// resource, which the alert uses, does not count and has no limit.
 const MOST: usize = 32;
 
-/// Most of those that go that are told of by name in one namespace, those that have been going longest.
+/// The most custom resources under deletion that one namespace shows by name, those that have waited longest.
 const MAX_DELETING: usize = 8;
 
-/// The label of a reason that is never written here, or of a condition that is not there yet.
+/// The label of a reason that Hyperlink never writes, or of a condition that does not exist yet.
 const OTHER: &str = "other";
 
-/// Azure's limits (<https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits>).
+/// Azure's limits
+/// (<https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits>).
 const QUOTAS: [(&str, f64); 2] = [
     ("private_link_services_per_load_balancer", 8.0),
     ("zones_per_subscription", 1000.0),
@@ -35,28 +38,28 @@ const QUOTAS: [(&str, f64); 2] = [
 /// One custom resource, as it is counted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObservedObject {
-    /// Its namespace.
+    /// Namespace of the custom resource.
     pub namespace: String,
-    /// Its name.
+    /// Name of the custom resource.
     pub name: String,
-    /// How long it has been going; none if it stays.
+    /// How long it has been under deletion; `None` if it is not.
     pub deleting_for: Option<Duration>,
-    /// One of each type.
+    /// One condition of each type.
     pub conditions: Vec<ObservedCondition>,
     /// The load balancer of its Private Link Service, once there is one.
     pub load_balancer: Option<ResourceId>,
-    /// Its zones.
+    /// The private DNS zones of the custom resource.
     pub zones: Vec<ResourceId>,
 }
 
-/// One condition of it.
+/// One condition of a custom resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObservedCondition {
-    /// Its type.
+    /// Type of the condition.
     pub kind: ConditionType,
-    /// Its status; none when it is missing or has one that we never write.
+    /// Its status; `None` when it is missing or has one that Hyperlink never writes.
     pub status: Option<Status>,
-    /// Why; none when it is missing or has one that we never write.
+    /// Its reason; `None` when it is missing or has one that Hyperlink never writes.
     pub reason: Option<Reason>,
     /// How long it has had this status.
     pub age: Duration,
@@ -67,7 +70,7 @@ impl ObservedCondition {
         self.status == Some(Status::True)
     }
 
-    /// Whether it sums up the others.
+    /// Whether it is the summary of the others.
     fn is_summary(&self) -> bool {
         self.kind == ConditionType::AzurePrivateLinkServiceAvailable
     }
@@ -81,11 +84,11 @@ impl ObservedObject {
     fn is_available(&self) -> bool {
         self.conditions
             .iter()
-            .any(|observed| observed.is_summary() && observed.is_true())
+            .any(|condition| condition.is_summary() && condition.is_true())
     }
 
     fn not_true(&self) -> impl Iterator<Item = &ObservedCondition> {
-        self.conditions.iter().filter(|observed| !observed.is_true())
+        self.conditions.iter().filter(|condition| !condition.is_true())
     }
 
     fn labels(&self) -> [&str; 2] {
@@ -174,53 +177,53 @@ impl Objects {
         }
     }
 
-    /// Nothing before the custom resources are known: a standby does not know them.
+    /// Nothing before the custom resources are known; a standby does not know them.
     pub(super) fn collect(&self) -> Vec<MetricFamily> {
-        let Some(observed) = locked(&self.list).as_ref().map(|list| list()) else {
+        let Some(objects) = locked(&self.list).as_ref().map(|list| list()) else {
             return Vec::new();
         };
-        let staying: Vec<_> = observed.iter().filter(|object| object.deleting_for.is_none()).collect();
+        let staying: Vec<_> = objects.iter().filter(|object| object.deleting_for.is_none()).collect();
         let not_true = || staying.iter().flat_map(|object| object.not_true());
-        let by_reason = |observed: &ObservedCondition| [observed.reason(), observed.kind.as_str()];
-        let ages = not_true().map(|observed| (by_reason(observed), observed.age.as_secs_f64()));
+        let by_reason = |condition: &ObservedCondition| [condition.reason(), condition.kind.as_str()];
+        let ages = not_true().map(|condition| (by_reason(condition), condition.age.as_secs_f64()));
         let available = staying
             .iter()
             .map(|object| (object.labels(), f64::from(object.is_available())));
         vec![
-            self.states.with(states(&observed)),
-            self.conditions.with(conditions(&observed)),
+            self.states.with(states(&objects)),
+            self.conditions.with(conditions(&objects)),
             self.not_true.with(counted(not_true().map(by_reason))),
             self.not_true_age.with(most(ages)),
             self.available.with(available),
-            self.deletion_age.with(deleting_for(&observed)),
+            self.deletion_age.with(deleting_for(&objects)),
             self.object_age.with(oldest(&staying)),
-            self.quota_used.with(quotas(&observed)),
+            self.quota_used.with(quotas(&objects)),
             self.quota_limit.with(QUOTAS.map(|(quota, limit)| ([quota], limit))),
         ]
     }
 }
 
 impl Metrics {
-    /// How the custom resources are looked at, asked at each scrape. Must be quick and must not block.
+    /// Sets the function that lists the custom resources at each scrape. It must be quick and must not block.
     pub fn list_objects_with(&self, list: impl Fn() -> Vec<ObservedObject> + Send + Sync + 'static) {
         *locked(&self.objects.list) = Some(Box::new(list));
     }
 }
 
-fn states(observed: &[ObservedObject]) -> impl Iterator<Item = ([&'static str; 1], f64)> {
+fn states(objects: &[ObservedObject]) -> impl Iterator<Item = ([&'static str; 1], f64)> {
     ["available", "unavailable", "deleting"].into_iter().map(|state| {
-        let there = observed.iter().filter(|object| object.state() == state).count();
+        let there = objects.iter().filter(|object| object.state() == state).count();
         ([state], there as f64)
     })
 }
 
-fn conditions(observed: &[ObservedObject]) -> BTreeMap<[&'static str; 2], f64> {
+fn conditions(objects: &[ObservedObject]) -> BTreeMap<[&'static str; 2], f64> {
     let statuses = [Some(Status::True), Some(Status::False), None];
     let label = |status: Option<Status>| status.map_or("Unknown", Status::as_str);
     let all = ConditionType::ALL.into_iter();
     let none = all.flat_map(|kind| statuses.map(|status| ([label(status), kind.as_str()], 0.0)));
     let mut counts = BTreeMap::from_iter(none);
-    for condition in observed.iter().flat_map(|object| &object.conditions) {
+    for condition in objects.iter().flat_map(|object| &object.conditions) {
         *counts
             .entry([label(condition.status), condition.kind.as_str()])
             .or_default() += 1.0;
@@ -228,14 +231,14 @@ fn conditions(observed: &[ObservedObject]) -> BTreeMap<[&'static str; 2], f64> {
     counts
 }
 
-/// How often each is there.
+/// How often each key occurs.
 fn counted<K: Ord>(keys: impl Iterator<Item = K>) -> BTreeMap<K, f64> {
     let mut counts = BTreeMap::new();
     keys.for_each(|key| *counts.entry(key).or_default() += 1.0);
     counts
 }
 
-/// The highest value of each.
+/// The highest value of each key.
 fn most<K: Ord>(values: impl Iterator<Item = (K, f64)>) -> BTreeMap<K, f64> {
     let mut highest = BTreeMap::new();
     for (key, value) in values {
@@ -245,7 +248,8 @@ fn most<K: Ord>(values: impl Iterator<Item = (K, f64)>) -> BTreeMap<K, f64> {
     highest
 }
 
-/// What is not True on which custom resource: what sums each up, and of the rest what is oldest in its namespace.
+/// The conditions that are not True, with their custom resources: every summary, and of the others the oldest of each
+/// namespace.
 fn oldest<'o>(staying: &[&'o ObservedObject]) -> Vec<([&'o str; 4], f64)> {
     let mut shown = Vec::new();
     let mut others: BTreeMap<&str, Vec<(&ObservedObject, &ObservedCondition)>> = BTreeMap::new();
@@ -275,10 +279,10 @@ fn oldest<'o>(staying: &[&'o ObservedObject]) -> Vec<([&'o str; 4], f64)> {
     shown.into_iter().map(sample).collect()
 }
 
-/// How long those have been going that have been going longest, in each namespace.
-fn deleting_for(observed: &[ObservedObject]) -> Vec<([&str; 2], f64)> {
+/// How long the custom resources have been under deletion that have waited longest, in each namespace.
+fn deleting_for(objects: &[ObservedObject]) -> Vec<([&str; 2], f64)> {
     let mut deleting: BTreeMap<&str, Vec<(&ObservedObject, Duration)>> = BTreeMap::new();
-    for object in observed {
+    for object in objects {
         let age = object.deleting_for.map(|age| (object, age));
         deleting.entry(&object.namespace).or_default().extend(age);
     }
@@ -290,9 +294,9 @@ fn deleting_for(observed: &[ObservedObject]) -> Vec<([&str; 2], f64)> {
     all.map(|(object, age)| (object.labels(), age.as_secs_f64())).collect()
 }
 
-fn quotas(observed: &[ObservedObject]) -> [([&'static str; 1], f64); 2] {
-    let services = observed.iter().filter_map(|object| object.load_balancer.as_ref());
-    let zones: HashSet<&ResourceId> = observed.iter().flat_map(|object| &object.zones).collect();
+fn quotas(objects: &[ObservedObject]) -> [([&'static str; 1], f64); 2] {
+    let services = objects.iter().filter_map(|object| object.load_balancer.as_ref());
+    let zones: HashSet<&ResourceId> = objects.iter().flat_map(|object| &object.zones).collect();
     let used = [
         fullest(services),
         fullest(zones.into_iter().map(ResourceId::subscription)),
@@ -300,7 +304,7 @@ fn quotas(observed: &[ObservedObject]) -> [([&'static str; 1], f64); 2] {
     [([QUOTAS[0].0], used[0]), ([QUOTAS[1].0], used[1])]
 }
 
-/// How often that is there which is there most.
+/// How often the most frequent key occurs.
 fn fullest<K: Hash + Eq>(keys: impl Iterator<Item = K>) -> f64 {
     let mut counts = HashMap::<K, usize>::new();
     keys.for_each(|key| *counts.entry(key).or_default() += 1);

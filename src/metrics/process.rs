@@ -59,7 +59,7 @@ impl Process {
         })
     }
 
-    /// Looks at the memory.
+    /// Reads the resident memory.
     pub(super) fn refresh(&self) {
         if let Some(bytes) = resident_memory() {
             self.memory.with_label_values::<&str>(&[]).set(bytes);
@@ -68,25 +68,25 @@ impl Process {
 }
 
 impl Metrics {
-    /// Whether this process leads the role.
+    /// Records whether this process leads the role.
     pub fn leader(&self, role: Role, leads: bool) {
         let gauge = self.process.leader.with_label_values(&[role.as_str()]);
         gauge.set(i64::from(leads));
     }
 
-    /// Whether the file of allowed scopes is no use, so that its last good version holds.
+    /// Records whether the file of allowed scopes cannot be used, so that its last good version applies.
     pub fn allowed_scopes_stale(&self, stale: bool) {
         let gauge = self.process.scopes_stale.with_label_values::<&str>(&[]);
         gauge.set(i64::from(stale));
     }
 
-    /// So many more watches fail, or less.
+    /// Changes the number of watches that fail by `more`, which may be negative.
     pub fn watches_failing(&self, resource: Watched, more: i64) {
         let gauge = self.process.watches_failing.with_label_values(&[resource.label()]);
         gauge.add(more);
     }
 
-    /// A write has been sent to the Kubernetes API server.
+    /// Counts a write that was sent to the Kubernetes API server.
     pub fn kube_write(&self, resource: KubeResource, verb: KubeVerb) {
         let written = [resource.label(), verb.label()];
         self.process.kube_writes.with_label_values(&written).inc();

@@ -1,4 +1,5 @@
-//! Whether the workers get on, which is what `/livez` goes by: not a metric, but seen from where passes and calls are counted.
+//! Whether the workers make progress, on which `/livez` depends: not a metric, but observed where reconciles and calls
+//! are counted.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -8,24 +9,24 @@ use tokio::time::Instant;
 
 use super::{Controller, Metrics, locked};
 
-/// How long work may be due without anything coming of it. Longer than any call or look may take.
+/// How long due work may make no progress. Longer than any call or read may take.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 #[derive(Default)]
 pub(super) struct Progress(Mutex<BTreeMap<&'static str, Worker>>);
 
 struct Worker {
-    /// What is under way or waits for its turn.
+    /// How much work is under way or waits.
     due: usize,
     /// When something began or ended last, or first became due.
     moved: Instant,
 }
 
-/// Whose work is made of calls to Azure.
+/// The controllers whose work consists of calls to Azure.
 const CALLERS: [Controller; 2] = [Controller::PrivateLinkService, Controller::PrivateEndpoint];
 
 impl Progress {
-    /// A call to Azure has ended: whoever waited for it goes on.
+    /// Records that a call to Azure has ended, so that its caller continues.
     pub(super) fn called(&self) {
         let mut workers = self.workers();
         for caller in CALLERS.map(Controller::label) {
@@ -41,7 +42,7 @@ impl Progress {
 }
 
 impl Metrics {
-    /// Something is due for a worker of this name, until what is returned is dropped.
+    /// Records that work is due for a worker of this name, until the returned guard is dropped.
     pub fn due(&self, worker: &'static str) -> Due<'_> {
         let mut workers = self.progress.workers();
         let now = Instant::now();
@@ -56,7 +57,7 @@ impl Metrics {
         }
     }
 
-    /// A worker for which something has been due for five minutes, and none of it has moved; and for how long.
+    /// The worker whose due work has made no progress for longest, if that is at least five minutes, and for how long.
     pub fn stalled(&self) -> Option<(&'static str, Duration)> {
         let workers = self.progress.workers();
         let due = workers.iter().filter(|(_, worker)| worker.due > 0);
@@ -67,7 +68,7 @@ impl Metrics {
     }
 }
 
-/// Something that is due.
+/// Work that is due.
 #[must_use = "dropping it says that it is done"]
 pub struct Due<'a> {
     progress: &'a Progress,
@@ -75,7 +76,7 @@ pub struct Due<'a> {
 }
 
 impl Due<'_> {
-    /// It has come further.
+    /// Records that the work has made progress.
     pub fn moved(&self) {
         self.change(|_| {});
     }

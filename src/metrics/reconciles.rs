@@ -1,4 +1,4 @@
-//! Passes: how many, how long, how they ended, and how many wait.
+//! Reconciles: how many, how long, how they ended, and how many wait.
 
 use std::time::Instant;
 
@@ -26,7 +26,7 @@ impl Reconciles {
             vec![controller()],
         )?;
         for controller in Controller::ALL {
-            // From 0 on, so that the first one is seen as an increase.
+            // From 0 on, so that the first one shows as an increase.
             panics.with_label_values(&[controller.label()]).reset();
         }
         Ok(Self {
@@ -52,7 +52,7 @@ impl Reconciles {
 }
 
 impl Metrics {
-    /// A pass begins. What is returned counts it when it ends, also when it is dropped.
+    /// Records that a reconcile begins. The returned guard counts it when it ends, also when it is dropped.
     pub fn reconcile(&self, controller: Controller) -> RunningReconcile<'_> {
         let label = [controller.label()];
         self.reconciles.running.with_label_values(&label).inc();
@@ -64,12 +64,12 @@ impl Metrics {
         }
     }
 
-    /// Something of this controller panicked, in a pass or on the way to one.
+    /// Counts a panic of this controller, in a reconcile or on the way to one.
     pub fn panicked(&self, controller: Controller) {
         self.reconciles.panics.with_label_values(&[controller.label()]).inc();
     }
 
-    /// A pass is due and waits for its turn, until what is returned is dropped.
+    /// Records that a reconcile is due and waits for a free worker, until the returned guard is dropped.
     pub fn queued(&self, controller: Controller) -> Queued {
         let depth = self.reconciles.queue.with_label_values(&[controller.label()]);
         depth.inc();
@@ -77,7 +77,7 @@ impl Metrics {
     }
 }
 
-/// A pass that waits for its turn.
+/// A reconcile that waits for a free worker.
 #[must_use = "dropping it says that the wait is over"]
 pub struct Queued(IntGauge);
 
@@ -87,8 +87,8 @@ impl Drop for Queued {
     }
 }
 
-/// A pass under way.
-#[must_use = "dropping it ends the pass as aborted"]
+/// A reconcile under way.
+#[must_use = "dropping it ends the reconcile as aborted"]
 pub struct RunningReconcile<'a> {
     metrics: &'a Metrics,
     controller: Controller,
@@ -97,7 +97,7 @@ pub struct RunningReconcile<'a> {
 }
 
 impl RunningReconcile<'_> {
-    /// The pass has ended.
+    /// Ends the reconcile with `result`.
     pub fn end(mut self, result: ReconcileResult) {
         self.result = result;
     }
@@ -110,8 +110,8 @@ impl Drop for RunningReconcile<'_> {
         if std::thread::panicking() {
             self.result = ReconcileResult::Panicked;
         }
-        let ended = [controller, self.result.label()];
-        reconciles.total.with_label_values(&ended).inc();
+        let labels = [controller, self.result.label()];
+        reconciles.total.with_label_values(&labels).inc();
         reconciles.running.with_label_values(&[controller]).dec();
         let took = self.began.elapsed().as_secs_f64();
         reconciles.duration.with_label_values(&[controller]).observe(took);

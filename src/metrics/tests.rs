@@ -1,4 +1,4 @@
-//! What is exported.
+//! What `/metrics` exports.
 
 mod objects;
 mod reference;
@@ -98,7 +98,7 @@ fn each_end_of_a_reconcile_is_counted_once() {
     drop(metrics.reconcile(Controller::PrivateEndpoint));
     let unwound = catch_unwind(AssertUnwindSafe(|| {
         let _reconcile = metrics.reconcile(Controller::PrivateEndpoint);
-        panic!("in a pass");
+        panic!("in a reconcile");
     }));
     assert!(unwound.is_err());
     metrics.panicked(Controller::PrivateEndpoint);

@@ -1,7 +1,8 @@
-//! Whether a Service and its control plane want a custom resource, which, and what one that is there has to change. Pure.
+//! Decides whether a Service and its control plane need a custom resource, which one, and what an existing one has to
+//! change. Pure.
 //!
-//! Nothing here ever takes a custom resource away: that of a Service that is gone, or that OAuth no longer needs, stays until
-//! a person deletes it, and says in its conditions that there is no load balancer. It is not made again then.
+//! Nothing here ever deletes a custom resource. That of a deleted Service, or one that OAuth no longer needs, stays
+//! until a person deletes it, and its conditions report that there is no load balancer. Then it is not created again.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -19,29 +20,29 @@ use crate::api::{AzurePrivateLinkService, HostedControlPlane};
 use crate::azure::id::same;
 use crate::controllers::identity;
 
-/// What a control plane and one of its Services mean.
+/// The decision on a control plane and one of its Services.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// It is none of ours; why.
+    /// Hyperlink does not serve it; why.
     Ignore(&'static str),
-    /// It will be, but not yet; why, and when to look again if no event tells.
+    /// It cannot be served yet; why, and when to reconcile again if no event arrives.
     Wait(&'static str, Option<Duration>),
-    /// It cannot be served as things are; what is wrong.
+    /// It cannot be served as it is; what is wrong.
     Unfit(String),
-    /// This custom resource shall exist.
-    Desire(Box<DesiredResource>),
+    /// This custom resource should exist.
+    Desired(Box<DesiredResource>),
 }
 
-/// A custom resource that shall exist.
+/// A custom resource that should exist.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DesiredResource {
-    /// What its spec comes from.
+    /// The spec, as derived from the control plane.
     pub derived: DesiredSpec,
-    /// The custom resource as it would be made.
+    /// The custom resource as it would be created.
     pub resource: AzurePrivateLinkService,
 }
 
-/// Whether the cluster publishes anything by the Service of this name at all, as things are now.
+/// Whether the cluster publishes anything through the Service of this name now.
 pub fn published(service: &str, spec: &ClusterSpec) -> bool {
     let balanced = |kind| kind == Some(PublishingType::LoadBalancer);
     let mut oauth = spec
@@ -51,7 +52,8 @@ pub fn published(service: &str, spec: &ClusterSpec) -> bool {
     service != OAUTH || oauth.any(|s| balanced(s.service_publishing_strategy.kind))
 }
 
-/// Decides for a control plane and a Service that it publishes something by. `cloud` is the Azure cloud that this process serves.
+/// Decides on a control plane and a Service through which it publishes. `cloud` is the Azure cloud that this process
+/// serves.
 pub fn decide(service: Option<&Service>, found: &HostedControlPlane, cloud: &str, now: Timestamp) -> Verdict {
     let azure = match private_azure(&found.spec, cloud) {
         Ok(azure) => azure,
@@ -83,7 +85,7 @@ pub fn decide(service: Option<&Service>, found: &HostedControlPlane, cloud: &str
     match spec::derive(&found.name_any(), &found.spec, azure, address) {
         Ok(mut derived) => {
             derived.complaints.extend(complaint);
-            Verdict::Desire(Box::new(DesiredResource {
+            Verdict::Desired(Box::new(DesiredResource {
                 resource: custom_resource(service, found, derived.spec.clone()),
                 derived,
             }))
@@ -92,7 +94,7 @@ pub fn decide(service: Option<&Service>, found: &HostedControlPlane, cloud: &str
     }
 }
 
-/// The Azure part of a control plane that wants a private path in this cloud.
+/// The Azure part of a control plane that needs a private path in this cloud, or the verdict on one that does not.
 fn private_azure<'a>(spec: &'a ClusterSpec, cloud: &str) -> Result<&'a AzurePlatform, Verdict> {
     let azure = spec
         .azure()
@@ -151,7 +153,7 @@ fn custom_resource(
     desired
 }
 
-/// The reference by which a control plane owns what is made for it.
+/// The owner reference to a control plane, for what is created for it.
 pub fn owner(found: &HostedControlPlane) -> OwnerReference {
     OwnerReference {
         api_version: HostedControlPlane::api_version(&()).into_owned(),
@@ -163,19 +165,19 @@ pub fn owner(found: &HostedControlPlane) -> OwnerReference {
     }
 }
 
-/// What a custom resource that is there has to change.
+/// What an existing custom resource has to change.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// Nothing.
+    /// Nothing has to change.
     None,
-    /// This guarded merge patch.
+    /// It has to change by this guarded merge patch.
     Patch(Value),
-    /// Nothing may be changed: somebody else has made it. Not even an owner can be given to it without the right to delete it.
+    /// Nothing may be changed: somebody else created it. Even an owner cannot be added without the right to delete it.
     Foreign,
 }
 
-/// What makes `current` what is wanted, as far as it may be changed. Equal but for case is equal; values that are immutable
-/// once set are carried over.
+/// The change that makes `current` as desired, as far as it may be changed. Values that differ only in case are equal;
+/// values that are immutable once set are kept.
 pub fn change(current: &AzurePrivateLinkService, desired: &DesiredResource) -> Change {
     let controls = |one: &&OwnerReference| one.controller == Some(true);
     let controller = current.owner_references().iter().find(controls).map(|one| &one.uid);
@@ -218,7 +220,7 @@ fn spec_change(current: &AzurePrivateLinkService, desired: &DesiredResource) -> 
     spec
 }
 
-/// The list to write, if another one is meant. Of a list that is too long, only what it revokes is done.
+/// The list to write, if it is to change. If the desired list is too long, only its revocations are written.
 fn new_list(now: &[String], desired: &[String]) -> Option<Vec<String>> {
     let has = |list: &[String], one: &String| list.iter().any(|other| same(other, one));
     if desired.len() > MOST_SUBSCRIPTIONS {

@@ -1,7 +1,8 @@
-//! The Services from which external-dns publishes the host names of a cluster that has no public side: one per host name,
-//! leading to the Private Endpoint. Pure.
+//! The Services from which external-dns publishes the host names of a cluster that has no public side: one per host
+//! name, which points to the Private Endpoint. Pure.
 //!
-//! They are ours by our label and the control plane as their owner, both; any other Service of that name is not touched.
+//! A Service is owned if it has both the label and the control plane as its owner; any other Service of that name is
+//! not changed.
 
 use std::net::IpAddr;
 
@@ -17,16 +18,16 @@ use crate::api::{AzurePrivateLinkService, ConditionType, HostedControlPlane, Rea
 use crate::conditions;
 use crate::controllers::private_endpoint::plan::refused_for;
 
-/// A Service of this kind.
+/// One of these Services.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct External {
-    /// Its name.
+    /// Name of the Service.
     pub name: &'static str,
     /// What it publishes, as the control plane names it.
     pub service: &'static str,
 }
 
-/// All that a control plane can have.
+/// All external Services that a control plane can have.
 pub const ALL: [External; 2] = [
     External {
         name: "kube-apiserver-private-external",
@@ -38,18 +39,18 @@ pub const ALL: [External; 2] = [
     },
 ];
 
-/// What shall be published.
+/// What should be published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Host {
-    /// This name.
+    /// This host name.
     Named(String),
-    /// None.
+    /// No host name.
     None,
-    /// It is not for us to say.
+    /// Hyperlink does not decide it.
     NotOurs,
 }
 
-/// The host name that a control plane wants for a Service; `Err` if what it gives is no name, and counts as none.
+/// The host name that a control plane gives a Service. `Err` if it is not a DNS name, and counts as none.
 ///
 /// A cluster with a public side publishes there.
 pub fn host(external: External, spec: &ClusterSpec) -> Result<Host, String> {
@@ -75,25 +76,27 @@ pub fn host(external: External, spec: &ClusterSpec) -> Result<Host, String> {
     }
 }
 
-/// Why the names are another cluster's. Whatever else the management side says may be over in a moment.
+/// Reasons that mean that the names belong to another cluster. Any other reason that role `ho` reports may pass in a
+/// moment.
 const CLAIMED: [Reason; 2] = [Reason::HostNameClaimed, Reason::DuplicateIdentity];
 
-/// Where the names may lead.
+/// Where the host names may point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// To this address.
     At(IpAddr),
-    /// There is no saying now: what is there stays.
+    /// Not known now: an existing Service stays.
     Unsure,
     /// Nowhere any more.
     Gone,
-    /// Nowhere, not even while the cluster is paused: another one has what it names.
+    /// Nowhere, not even while the cluster is paused: another cluster has what it names.
     Refused,
 }
 
-/// What the custom resource `private-router` says of the endpoint.
+/// The target, by what the custom resource `private-router` reports of the Private Endpoint.
 ///
-/// A cluster that the management side refuses has no available endpoint either; but its names may have been published before.
+/// A cluster that role `ho` refuses has no available Private Endpoint either, but its names may have been published
+/// before.
 pub fn target(cr: Option<&AzurePrivateLinkService>) -> Target {
     let Some(cr) = cr.filter(|cr| cr.metadata.deletion_timestamp.is_none()) else {
         return Target::Gone;
@@ -113,19 +116,19 @@ pub fn target(cr: Option<&AzurePrivateLinkService>) -> Target {
 /// What to do about a Service.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// Nothing.
+    /// It stays as it is.
     Keep,
-    /// Make it.
+    /// It is to be created.
     Create(Box<Service>),
-    /// Change it by this guarded merge patch.
+    /// It is to be changed by this guarded merge patch.
     Patch(Value),
-    /// Take it away, as it was read.
+    /// It is to be deleted, provided that it is still as it was read.
     Delete,
-    /// Nothing, though it should lead elsewhere: it belongs to someone else.
+    /// It stays, though it should point elsewhere: it belongs to somebody else.
     Refuse,
 }
 
-/// The step towards what is wanted from what was found.
+/// The step from what was found to what is desired.
 pub fn step(external: External, host: &Host, target: Target, found: Option<&Service>, by: &HostedControlPlane) -> Step {
     match (found, host, target) {
         (_, Host::NotOurs, _) => Step::Keep,
@@ -173,7 +176,7 @@ fn service(external: External, host: &str, address: IpAddr, by: &HostedControlPl
     service
 }
 
-/// What differs in the fields that are ours; labels and annotations of others stay.
+/// The patch of the owned fields that differ; labels and annotations of others stay.
 fn change(found: &Service, host: &str, address: IpAddr) -> Option<Value> {
     let spec = found.spec.clone().unwrap_or_default();
     let up_to_date = spec.type_.as_deref() == Some("ExternalName")

@@ -1,4 +1,4 @@
-//! Carries out what the observer has decided: writes custom resources and external Services, each only when it differs.
+//! Executes what the observer has decided: writes custom resources and external Services, each only when it differs.
 
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{DeleteParams, Patch, PostParams, Preconditions};
@@ -13,7 +13,7 @@ use crate::api::{AzurePrivateLinkService, HostedControlPlane};
 use crate::controllers::driver::{ReconcileError, changing, within};
 use crate::metrics::{KubeResource, KubeVerb};
 
-/// Of a custom resource that the control plane does not own.
+/// The problem of a custom resource that the control plane does not own.
 const NOT_OURS: &str = "the custom resource does not belong to the HostedControlPlane: delete it, and it is made anew";
 
 impl Observer {
@@ -24,7 +24,7 @@ impl Observer {
         }
     }
 
-    /// Makes or changes a custom resource; gives what of it cannot be as it is meant.
+    /// Creates or changes a custom resource. Returns the problems: what of it cannot be as desired.
     pub(super) async fn keep(&self, namespace: &str, desired: &DesiredResource) -> Result<Vec<String>, ReconcileError> {
         let api: Api<AzurePrivateLinkService> = Api::namespaced(self.cx.kube.clone(), namespace);
         let name = desired.resource.name_any();
@@ -41,7 +41,7 @@ impl Observer {
             return Ok(wrong);
         };
         if current.metadata.deletion_timestamp.is_some() {
-            // It is made again when it is gone, which is an event.
+            // It is created again after its deletion, which is an event.
             return Ok(wrong);
         }
         match change(&current, desired) {
@@ -58,8 +58,8 @@ impl Observer {
         Ok(wrong)
     }
 
-    /// Publishes and withdraws the host names of a control plane; gives which cannot be published. Of one that is `paused`
-    /// only those are withdrawn that are another cluster's.
+    /// Publishes and withdraws the host names of a control plane. Returns the problems of those that cannot be
+    /// published. If the cluster is `paused`, only those that belong to another cluster are withdrawn.
     pub(super) async fn publish(
         &self,
         found: &HostedControlPlane,
@@ -75,7 +75,7 @@ impl Observer {
             });
             let name = ObjectRef::<Service>::new(external.name).within(&namespace);
             let cached = self.external.get(&name);
-            // Nothing is there and nothing shall be, for most clusters.
+            // For most clusters, nothing exists and nothing should exist.
             if cached.is_some() || matches!(host, Host::Named(_)) {
                 open.push((external, host, cached));
             }
@@ -96,7 +96,7 @@ impl Observer {
         Ok(wrong)
     }
 
-    /// The step on the Service as it is now, which the cache may not know yet.
+    /// Executes the step on the Service as it is now, which the cache may not show yet.
     async fn publish_one(
         &self,
         external: External,

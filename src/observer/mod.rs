@@ -1,5 +1,6 @@
-//! CPO: watches control planes and the Services that publish them, keeps a custom resource for each Service and a Service for
-//! each host name that external-dns shall publish, and lets a control plane go that is done.
+//! Role `cpo`: watches control planes and the Services that publish them. It keeps a custom resource for each Service
+//! and a Service for each host name that external-dns should publish, and removes its finalizer from a control plane
+//! that is torn down.
 
 pub mod decide;
 pub mod external_services;
@@ -35,13 +36,13 @@ pub struct Observer {
     cx: Arc<Context>,
     /// The cloud's name as HostedControlPlanes spell it.
     cloud: &'static str,
-    /// The external Services that carry our label, as last seen.
+    /// The external Services with the label that marks them, as the watch last delivered them.
     external: Store<Service>,
     /// How often each control plane is read.
     rates: Rates,
 }
 
-/// How a pass over one thing has ended.
+/// The outcome of reconciling one Service, or the host names.
 struct ServiceOutcome {
     result: ReconcileResult,
     again: Option<Duration>,
@@ -75,7 +76,7 @@ impl ServiceOutcome {
     }
 }
 
-/// One pass over a control plane.
+/// Reconciles one control plane.
 pub async fn reconcile(cached: Arc<HostedControlPlane>, observer: Arc<Observer>) -> Result<Action, ReconcileError> {
     let uid = cached.uid().unwrap_or_default();
     if let Err(wait) = observer.rates.take(&uid, Instant::now()) {
@@ -83,19 +84,19 @@ pub async fn reconcile(cached: Arc<HostedControlPlane>, observer: Arc<Observer>)
     }
     let (cx, label) = (&observer.cx, Controller::Observer);
     let (namespace, name) = (cached.namespace(), cached.name_any());
-    let span = tracing::info_span!("pass", controller = label.label(), namespace, name);
+    let span = tracing::info_span!("reconcile", controller = label.label(), namespace, name);
     let counted = cx.metrics.reconcile(label);
-    // A panic that got through would end the whole controller.
+    // A panic that is not caught would end the whole controller.
     let guarded = AssertUnwindSafe(observer.reconcile(&cached)).catch_unwind();
-    let ended = guarded.instrument(span.clone()).await;
-    let (result, action) = span.in_scope(|| match ended {
+    let outcome = guarded.instrument(span.clone()).await;
+    let (result, action) = span.in_scope(|| match outcome {
         Err(_) => {
             cx.metrics.panicked(label);
             (ReconcileResult::Panicked, Action::requeue(cx.failures.panicked(&uid)))
         }
-        Ok(Ok(done)) => {
+        Ok(Ok(reconciled)) => {
             cx.failures.over(&uid);
-            done
+            reconciled
         }
         Ok(Err(error)) => {
             let (result, wait) = cx.failures.failed(&uid, &error);
@@ -117,7 +118,7 @@ impl Observer {
         }
     }
 
-    /// What it works with.
+    /// What the observer works with.
     pub fn context(&self) -> &Context {
         &self.cx
     }
@@ -132,31 +133,31 @@ impl Observer {
             return control_plane::let_go(&self.cx, &found).await;
         }
         let now = Timestamp::now();
-        let (mut ended, mut failed) = (Vec::new(), None);
+        let (mut outcomes, mut failed) = (Vec::new(), None);
         for service in SERVICES {
             match self.serve(service, &found, now).await {
-                Ok(one) => ended.push((service, one)),
+                Ok(one) => outcomes.push((service, one)),
                 Err(error) => failed = Some(error),
             }
         }
         match self.expose(&found, now).await {
-            Ok(one) => ended.push(("host names", one)),
+            Ok(one) => outcomes.push(("host names", one)),
             Err(error) => failed = Some(error),
         }
-        self.emit_events(&found, &ended).await;
+        self.emit_events(&found, &outcomes).await;
         if let Some(error) = failed {
             return Err(error);
         }
-        let result = ended
+        let result = outcomes
             .iter()
             .map(|(_, one)| one.result)
             .max_by_key(|result| urgency(*result));
-        let again = ended.iter().filter_map(|(_, one)| one.again).min();
+        let again = outcomes.iter().filter_map(|(_, one)| one.again).min();
         let action = again.map_or_else(Action::await_change, Action::requeue);
         Ok((result.unwrap_or(ReconcileResult::Ready), action))
     }
 
-    /// One Service of the control plane, with its custom resource.
+    /// Reconciles one Service of the control plane, with its custom resource.
     async fn serve(
         &self,
         service: &str,
@@ -173,19 +174,20 @@ impl Observer {
             Verdict::Ignore(_) => Ok(ServiceOutcome::ready()),
             Verdict::Wait(why, again) => Ok(ServiceOutcome::waiting(why, again)),
             Verdict::Unfit(wrong) => Ok(ServiceOutcome::refused(wrong, None)),
-            Verdict::Desire(desired) => self.outcome_of(self.keep(&namespace, &desired).await),
+            Verdict::Desired(desired) => self.outcome_of(self.keep(&namespace, &desired).await),
         }
     }
 
-    /// The host names of the control plane.
+    /// Reconciles the host names of the control plane.
     async fn expose(&self, found: &HostedControlPlane, now: Timestamp) -> Result<ServiceOutcome, ReconcileError> {
         let paused = identity::paused(&found.spec, now).is_some();
         self.outcome_of(self.publish(found, paused).await)
     }
 
-    /// What the API server does not take will not be taken the next second either: a person has to see it.
-    fn outcome_of(&self, kept: Result<Vec<String>, ReconcileError>) -> Result<ServiceOutcome, ReconcileError> {
-        let wrong = match kept {
+    /// The outcome of writes that returned `problems`. What the API server refuses now it will refuse in a second, too:
+    /// a person has to see it.
+    fn outcome_of(&self, problems: Result<Vec<String>, ReconcileError>) -> Result<ServiceOutcome, ReconcileError> {
+        let wrong = match problems {
             Ok(wrong) => wrong,
             Err(error) if error.invalid() => {
                 tracing::debug!(%error, "refused by the API server");
@@ -196,16 +198,16 @@ impl Observer {
         if wrong.is_empty() {
             return Ok(ServiceOutcome::ready());
         }
-        // What is in the way may go without an event.
+        // The obstacle may be removed without an event.
         Ok(ServiceOutcome::refused(wrong.join("; "), Some(self.cx.resync)))
     }
 
-    /// Tells a person what is new: what is waited for by the log, what is refused by an Event too.
-    async fn emit_events(&self, of: &HostedControlPlane, ended: &[(&'static str, ServiceOutcome)]) {
+    /// Reports what is new: what is waited for in the log, what is refused as an Event, too.
+    async fn emit_events(&self, of: &HostedControlPlane, outcomes: &[(&'static str, ServiceOutcome)]) {
         let (namespace, name) = (of.namespace(), of.name_any());
         let uid = of.uid().unwrap_or_default();
         let mut events = Vec::new();
-        for (about, one) in ended {
+        for (about, one) in outcomes {
             let new = self.cx.events.begins(&uid, about, one.note.as_deref());
             let Some(reason) = one.note.as_deref().filter(|_| new) else {
                 continue;
@@ -220,7 +222,7 @@ impl Observer {
         self.cx.events.emit(&[of.object_ref(&())], &events).await;
     }
 
-    /// The control plane with this UID is gone.
+    /// Forgets the control plane with this UID, which is deleted.
     pub fn forget(&self, uid: &str) {
         self.cx.failures.over(uid);
         self.cx.events.forget(uid);
@@ -228,7 +230,7 @@ impl Observer {
     }
 }
 
-/// Which of several results is told.
+/// Ranks results: of several, the highest is reported.
 fn urgency(result: ReconcileResult) -> u8 {
     match result {
         ReconcileResult::Ready => 0,

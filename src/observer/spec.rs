@@ -1,23 +1,24 @@
-//! The spec of a custom resource as a control plane means it, in the spelling that its definition demands. Pure.
+//! The spec of a custom resource as derived from its control plane, in the spelling that its definition requires. Pure.
 //!
-//! What has to be there and cannot be used keeps the custom resource from being made. What is optional and cannot be used
-//! is left as it is, with a complaint, so that one bad value never stops the others.
+//! A required value that cannot be used prevents that the custom resource is created. An optional value that cannot be
+//! used is left as it is, with a complaint, so that one bad value never stops the others.
 
 use crate::api::hypershift::{AzurePlatform, ClusterSpec, PublishedService, PublishingType};
 use crate::api::{AzurePrivateLinkServiceSpec, pause};
 use crate::azure::id::{ResourceId, is_group_name, is_uuid, location};
 use crate::azure::resource::Kind;
 
-/// What a control plane means.
+/// What a control plane asks for.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DesiredSpec {
     /// The spec, without what cannot be used.
     pub spec: AzurePrivateLinkServiceSpec,
-    /// All subscriptions that may connect besides the guest's own; more than [`MOST_SUBSCRIPTIONS`] do not fit into a spec.
+    /// All subscriptions that may connect besides the guest's own; more than [`MOST_SUBSCRIPTIONS`] do not fit into a
+    /// spec.
     pub subscriptions: Vec<String>,
-    /// Why no custom resource may be made from this, though one that is there may follow it.
+    /// Why no custom resource may be created from this, though an existing one may follow it.
     pub unmakeable: Option<String>,
-    /// What is left as it is.
+    /// The problems of values that are left as they are.
     pub complaints: Vec<String>,
 }
 
@@ -39,7 +40,7 @@ pub fn derive(
     if let Some(nat) = private.nat_subnet_id.filter(|text| !text.is_empty()) {
         match id(Kind::Subnet, &nat, "private.privateLink.natSubnetID") {
             Ok(nat) => derived.spec.nat_subnet_id = Some(nat),
-            // Without it a subnet would be made, which nobody asked for.
+            // Without it a subnet would be created, which nobody asked for.
             Err(wrong) => derived.unmakeable = Some(wrong),
         }
     }
@@ -71,7 +72,7 @@ pub fn derive(
     Ok(derived)
 }
 
-/// The fields that a custom resource has to have.
+/// The fields that every custom resource must have.
 fn required(azure: &AzurePlatform, address: String) -> Result<AzurePrivateLinkServiceSpec, String> {
     let text = |value: &Option<String>, field: &str| {
         let value = value.as_deref().filter(|value| !value.is_empty());
@@ -104,7 +105,7 @@ fn id(kind: Kind, value: &str, field: &str) -> Result<String, String> {
         .map_err(|error| format!("platform.azure.{field}: {error}"))
 }
 
-/// Of the names that Azure takes, the definition takes those in ASCII.
+/// Whether the definition accepts the name: of those that Azure accepts, only ASCII ones.
 fn is_group(text: &str) -> bool {
     text.is_ascii() && is_group_name(text)
 }
@@ -114,7 +115,7 @@ fn is_region(text: &str) -> bool {
     (1..=50).contains(&text.len()) && text.chars().all(allowed)
 }
 
-/// Each subscription once and in lower case, in the order given, and how many of the texts are none.
+/// Each subscription once and in lower case, in the order given, and how many of the texts are not UUIDs.
 fn subscriptions(given: &[String]) -> (Vec<String>, usize) {
     let (mut usable, mut unusable) = (Vec::new(), 0);
     for text in given.iter().map(|text| text.to_ascii_lowercase()) {
@@ -127,7 +128,8 @@ fn subscriptions(given: &[String]) -> (Vec<String>, usize) {
     (usable, unusable)
 }
 
-/// The host name of OAuth without its first label, else the cluster's base domain, else nothing. An error says what is wrong.
+/// The host name of OAuth without its first label, else the cluster's base domain, else nothing. An error says what is
+/// wrong.
 pub fn base_domain(cluster: &str, spec: &ClusterSpec) -> Result<Option<String>, String> {
     let prefix = format!("oauth-{cluster}.");
     for host in hosts(spec, "OAuthServer") {
@@ -155,7 +157,7 @@ fn hosts<'a>(spec: &'a ClusterSpec, service: &'a str) -> impl Iterator<Item = Re
     all.map(move |host| dns_name(host).ok_or_else(|| format!("the host name of {service} is not a DNS name")))
 }
 
-/// A DNS name in lower case and without a dot at its end, as the definition demands it.
+/// A DNS name in lower case and without a dot at its end, as the definition requires it.
 pub fn dns_name(text: &str) -> Option<String> {
     let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
     let inner = |c: char| c.is_ascii_alphanumeric() || c == '-';

@@ -1,4 +1,4 @@
-//! Passes over a control plane, against an API server that answers from a table.
+//! Reconciles of a control plane, against an API server that answers from a table.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -155,10 +155,10 @@ fn resync() -> Action {
 
 #[tokio::test]
 async fn each_service_gets_a_custom_resource() {
-    let test_env = TestEnv::new(cluster());
-    assert_eq!(test_env.reconcile().await, Action::await_change());
+    let env = TestEnv::new(cluster());
+    assert_eq!(env.reconcile().await, Action::await_change());
     let made = SERVICES.map(|name| format!("POST {CUSTOM}/{name}"));
-    assert_eq!(test_env.written(), made);
+    assert_eq!(env.written(), made);
 }
 
 #[tokio::test]
@@ -167,9 +167,9 @@ async fn oauth_has_no_custom_resource_where_a_route_publishes_it() {
     let mut hcp = control_plane();
     hcp["spec"]["services"][1]["servicePublishingStrategy"]["type"] = json!("Route");
     cluster.objects.insert("hostedcontrolplanes/example".into(), hcp);
-    let test_env = TestEnv::new(cluster);
-    assert_eq!(test_env.reconcile().await, Action::await_change());
-    assert_eq!(test_env.written(), [format!("POST {CUSTOM}/private-router")]);
+    let env = TestEnv::new(cluster);
+    assert_eq!(env.reconcile().await, Action::await_change());
+    assert_eq!(env.written(), [format!("POST {CUSTOM}/private-router")]);
 }
 
 #[tokio::test]
@@ -179,20 +179,17 @@ async fn api_servers_refusal_is_reported_once_and_retried_slowly() {
     cluster
         .refused
         .insert(refused.clone(), StatusCode::UNPROCESSABLE_ENTITY);
-    let test_env = TestEnv::new(cluster);
+    let env = TestEnv::new(cluster);
+    assert_eq!((env.reconcile().await, env.reconcile().await), (resync(), resync()));
     assert_eq!(
-        (test_env.reconcile().await, test_env.reconcile().await),
-        (resync(), resync())
-    );
-    assert_eq!(
-        test_env.notes(),
+        env.notes(),
         ["private-router: the API server does not take what the control plane means"]
     );
-    // The other Service has not suffered.
-    assert!(test_env.written().contains(&format!("POST {CUSTOM}/oauth-openshift")));
-    test_env.cluster.lock().unwrap().refused.clear();
-    assert_eq!(test_env.reconcile().await, Action::await_change());
-    assert!(test_env.written().contains(&refused));
+    // The other Service is not affected.
+    assert!(env.written().contains(&format!("POST {CUSTOM}/oauth-openshift")));
+    env.cluster.lock().unwrap().refused.clear();
+    assert_eq!(env.reconcile().await, Action::await_change());
+    assert!(env.written().contains(&refused));
 }
 
 #[tokio::test]
@@ -201,9 +198,9 @@ async fn failure_over_one_service_keeps_no_other_from_being_served() {
     cluster
         .refused
         .insert("GET services/private-router".into(), StatusCode::FORBIDDEN);
-    let test_env = TestEnv::new(cluster);
-    assert_eq!(test_env.reconcile().await, Action::requeue(Duration::from_secs(1)));
-    assert_eq!(test_env.written(), [format!("POST {CUSTOM}/oauth-openshift")]);
+    let env = TestEnv::new(cluster);
+    assert_eq!(env.reconcile().await, Action::requeue(Duration::from_secs(1)));
+    assert_eq!(env.written(), [format!("POST {CUSTOM}/oauth-openshift")]);
 }
 
 #[tokio::test]
@@ -214,15 +211,15 @@ async fn definition_that_is_not_installed_is_waited_for_calmly() {
             .refused
             .insert(format!("POST {CUSTOM}/{name}"), StatusCode::NOT_FOUND);
     }
-    let test_env = TestEnv::new(cluster);
+    let env = TestEnv::new(cluster);
     for wait in [1, 2, 4, 8] {
-        assert_eq!(test_env.reconcile().await, Action::requeue(Duration::from_secs(wait)));
+        assert_eq!(env.reconcile().await, Action::requeue(Duration::from_secs(wait)));
     }
     let failed = "hyperlink_reconcile_total{controller=\"observer\",result=\"failed\"} 4";
-    let text = test_env.observer.context().metrics.render().unwrap();
+    let text = env.observer.context().metrics.render().unwrap();
     assert!(text.lines().any(|line| line == failed), "{text}");
-    test_env.cluster.lock().unwrap().refused.clear();
-    assert_eq!(test_env.reconcile().await, Action::await_change());
+    env.cluster.lock().unwrap().refused.clear();
+    assert_eq!(env.reconcile().await, Action::await_change());
 }
 
 #[tokio::test]
@@ -231,27 +228,26 @@ async fn bad_value_is_reported_and_the_others_are_kept() {
     let mut hcp = control_plane();
     hcp["spec"]["platform"]["azure"]["private"]["privateLink"] = json!({"natSubnetID": "x"});
     cluster.objects.insert("hostedcontrolplanes/example".into(), hcp);
-    let test_env = TestEnv::new(cluster);
-    assert_eq!(test_env.reconcile().await, resync());
+    let env = TestEnv::new(cluster);
+    assert_eq!(env.reconcile().await, resync());
     let note = "platform.azure.private.privateLink.natSubnetID: not an ARM resource id";
     let expected = SERVICES.map(|name| format!("{name}: {note}"));
-    assert_eq!(test_env.notes(), expected);
-    assert_eq!(test_env.written(), [""; 0]);
-    // One that is there follows its Service nevertheless.
+    assert_eq!(env.notes(), expected);
+    assert_eq!(env.written(), [""; 0]);
+    // An existing one follows its Service nevertheless.
     let owner =
         json!({"apiVersion": "v", "kind": "HostedControlPlane", "name": "example", "uid": "hcp", "controller": true});
     let mut standing =
         json!({"metadata": {"name": "private-router", "namespace": "clusters-example", "ownerReferences": [owner]}});
     standing["spec"] = json!({"subscriptionID": "s", "resourceGroupName": "g", "location": "l", "guestSubnetID": "n", "guestVNetID": "v",
         "loadBalancerIP": "10.1.0.3"});
-    test_env
-        .cluster
+    env.cluster
         .lock()
         .unwrap()
         .objects
         .insert(format!("{CUSTOM}/private-router"), standing);
-    assert_eq!(test_env.reconcile().await, resync());
-    assert_eq!(test_env.written(), [format!("PATCH {CUSTOM}/private-router")]);
+    assert_eq!(env.reconcile().await, resync());
+    assert_eq!(env.written(), [format!("PATCH {CUSTOM}/private-router")]);
 }
 
 #[tokio::test]
@@ -260,9 +256,9 @@ async fn service_without_an_address_is_waited_for_without_a_clock() {
     for name in SERVICES {
         cluster.objects.get_mut(&format!("services/{name}")).unwrap()["status"] = json!({});
     }
-    let test_env = TestEnv::new(cluster);
-    assert_eq!(test_env.reconcile().await, Action::await_change());
-    assert_eq!((test_env.written(), test_env.notes()), (vec![], vec![]));
+    let env = TestEnv::new(cluster);
+    assert_eq!(env.reconcile().await, Action::await_change());
+    assert_eq!((env.written(), env.notes()), (vec![], vec![]));
 }
 
 #[tokio::test]
@@ -275,14 +271,14 @@ async fn service_with_a_host_name_or_two_addresses_is_reported() {
         let service = cluster.objects.get_mut(&format!("services/{name}")).unwrap();
         service["status"] = json!({"loadBalancer": {"ingress": ingress}});
     }
-    let test_env = TestEnv::new(cluster);
-    assert_eq!(test_env.reconcile().await, resync());
+    let env = TestEnv::new(cluster);
+    assert_eq!(env.reconcile().await, resync());
     let expected = [
         "private-router: the Service has a host name instead of an address",
         "oauth-openshift: the Service has 2 addresses: only 10.1.0.4 is used",
     ];
-    assert_eq!(test_env.notes(), expected);
-    assert_eq!(test_env.written(), [format!("POST {CUSTOM}/oauth-openshift")]);
+    assert_eq!(env.notes(), expected);
+    assert_eq!(env.written(), [format!("POST {CUSTOM}/oauth-openshift")]);
 }
 
 #[tokio::test]
@@ -292,9 +288,9 @@ async fn nothing_is_created_for_a_control_plane_under_deletion() {
     cluster.objects.insert(EXTERNAL.into(), external.clone());
     let hcp = cluster.objects.get_mut("hostedcontrolplanes/example").unwrap();
     hcp["metadata"]["deletionTimestamp"] = json!("2026-08-22T10:00:00Z");
-    let test_env = TestEnv::with(cluster, holding(&external));
-    assert_eq!(test_env.reconcile().await, Action::await_change());
-    assert_eq!(test_env.written(), [""; 0]);
+    let env = TestEnv::with(cluster, holding(&external));
+    assert_eq!(env.reconcile().await, Action::await_change());
+    assert_eq!(env.written(), [""; 0]);
 }
 
 /// A cluster at rest: both custom resources, an available endpoint and the Service that publishes the API.
@@ -306,7 +302,7 @@ fn at_rest() -> (Cluster, Value) {
     for name in SERVICES {
         let of: Service = serde_json::from_value(service(name)).unwrap();
         let verdict = decide::decide(Some(&of), &found, "AzurePublicCloud", Timestamp::UNIX_EPOCH);
-        let Verdict::Desire(desired) = verdict else {
+        let Verdict::Desired(desired) = verdict else {
             panic!("{verdict:?}")
         };
         let mut standing = serde_json::to_value(&desired.resource).unwrap();
@@ -336,9 +332,9 @@ fn holding(service: &Value) -> Store<Service> {
 #[tokio::test]
 async fn nothing_is_written_at_rest() {
     let (cluster, external) = at_rest();
-    let test_env = TestEnv::with(cluster, holding(&external));
-    assert_eq!(test_env.reconcile().await, Action::await_change());
-    assert_eq!((test_env.written(), test_env.notes()), (vec![], vec![]));
+    let env = TestEnv::with(cluster, holding(&external));
+    assert_eq!(env.reconcile().await, Action::await_change());
+    assert_eq!((env.written(), env.notes()), (vec![], vec![]));
 }
 
 #[tokio::test]
@@ -346,19 +342,19 @@ async fn external_service_is_judged_as_it_is_and_not_as_it_was() {
     let (mut cluster, external) = at_rest();
     // The cache does not show it yet.
     cluster.objects.insert(EXTERNAL.into(), external.clone());
-    let test_env = TestEnv::new(cluster);
-    assert_eq!(test_env.reconcile().await, Action::await_change());
-    assert_eq!(test_env.written(), [""; 0]);
-    // The cache shows one that has gone, and somebody else's has come in its place.
+    let env = TestEnv::new(cluster);
+    assert_eq!(env.reconcile().await, Action::await_change());
+    assert_eq!(env.written(), [""; 0]);
+    // The cache shows a deleted one, and somebody else's has come in its place.
     let (mut cluster, external) = at_rest();
     let mut wrong = external.clone();
     wrong["spec"]["externalName"] = json!("192.0.2.1");
     let mut theirs = wrong.clone();
     theirs["metadata"]["ownerReferences"] = json!([]);
     cluster.objects.insert(EXTERNAL.into(), theirs);
-    let test_env = TestEnv::with(cluster, holding(&wrong));
-    assert_eq!(test_env.reconcile().await, resync());
-    assert_eq!(test_env.written(), [""; 0]);
+    let env = TestEnv::with(cluster, holding(&wrong));
+    assert_eq!(env.reconcile().await, resync());
+    assert_eq!(env.written(), [""; 0]);
 }
 
 #[tokio::test]
@@ -366,9 +362,9 @@ async fn refused_cluster_publishes_nothing() {
     let (mut cluster, _) = at_rest();
     let custom = cluster.objects.get_mut(&format!("{CUSTOM}/private-router")).unwrap();
     custom["status"]["conditions"][0]["status"] = json!("False");
-    let test_env = TestEnv::new(cluster);
-    assert_eq!(test_env.reconcile().await, Action::await_change());
-    assert_eq!(test_env.written(), [""; 0]);
+    let env = TestEnv::new(cluster);
+    assert_eq!(env.reconcile().await, Action::await_change());
+    assert_eq!(env.written(), [""; 0]);
 }
 
 #[tokio::test]
@@ -378,10 +374,10 @@ async fn paused_cluster_is_left_alone_until_the_pause_ends() {
     hcp["spec"]["pausedUntil"] = json!("9999-12-31T23:59:59Z");
     hcp["spec"]["services"] = json!([]);
     cluster.objects.insert(EXTERNAL.into(), external.clone());
-    let test_env = TestEnv::with(cluster, holding(&external));
-    let action = test_env.reconcile().await;
-    assert_eq!(test_env.written(), [""; 0]);
-    // An end is waited for, by the clock.
+    let env = TestEnv::with(cluster, holding(&external));
+    let action = env.reconcile().await;
+    assert_eq!(env.written(), [""; 0]);
+    // The end of the pause is waited for, by the clock.
     assert_ne!(action, Action::await_change());
     assert_ne!(action, resync());
 }
@@ -392,14 +388,14 @@ async fn standing_complaint_is_not_repeated_after_a_failed_read() {
     let mut hcp = control_plane();
     hcp["spec"]["platform"]["azure"]["location"] = json!("");
     cluster.objects.insert("hostedcontrolplanes/example".into(), hcp);
-    let test_env = TestEnv::new(cluster);
-    test_env.reconcile().await;
-    let note = test_env.notes();
-    assert_eq!(note.len(), SERVICES.len());
+    let env = TestEnv::new(cluster);
+    env.reconcile().await;
+    let notes = env.notes();
+    assert_eq!(notes.len(), SERVICES.len());
     let unread = SERVICES.map(|name| (format!("GET services/{name}"), StatusCode::FORBIDDEN));
-    test_env.cluster.lock().unwrap().refused.extend(unread);
-    test_env.reconcile().await;
-    test_env.cluster.lock().unwrap().refused.clear();
-    test_env.reconcile().await;
-    assert_eq!(test_env.notes(), note);
+    env.cluster.lock().unwrap().refused.extend(unread);
+    env.reconcile().await;
+    env.cluster.lock().unwrap().refused.clear();
+    env.reconcile().await;
+    assert_eq!(env.notes(), notes);
 }

@@ -1,4 +1,4 @@
-//! `hyperlink plan`: reads what the roles' passes would read, decides as they would, and changes nothing.
+//! `hyperlink plan`: reads what the roles' reconciles would read, decides as they would, and changes nothing.
 
 mod print;
 
@@ -26,7 +26,7 @@ use kube::Api;
 use crate::cli::{self, Object};
 use crate::manager;
 
-/// What the passes of the chosen roles would do for one object.
+/// What the reconciles of the chosen roles would do for one object.
 #[derive(Debug)]
 pub(crate) struct Plan {
     object: Object,
@@ -42,7 +42,7 @@ pub(crate) async fn plan(config: &Config, object: &Object) -> anyhow::Result<Pla
     if manager::excluded(config).contains(namespace) {
         bail!("{namespace} is excluded: a process of its own serves it");
     }
-    // Whatever else forgets that nothing is to be changed, writes end here.
+    // Writes end here, whatever other code forgets that nothing is to be changed.
     let gate: Arc<dyn Gate> = Arc::new(NeverOpen);
     let kube = gated_client(manager::kube_config(config).await?, Arc::clone(&gate))?;
     let (azure, _) = manager::azure(config, config.azure.http.client()?);
@@ -74,7 +74,7 @@ pub(crate) async fn plan(config: &Config, object: &Object) -> anyhow::Result<Pla
                 } else {
                     None
                 };
-                preview(&manager::endpoint(config, hosted_clusters), &cx, &cr).await?
+                preview(&manager::private_endpoint_controller(config, hosted_clusters), &cx, &cr).await?
             }
         });
     }
@@ -96,7 +96,7 @@ async fn preview(
 }
 
 impl Plan {
-    /// Whether anything is to be done, is under way, or is in the way.
+    /// Whether a step is to be done, is under way, or is prevented.
     pub(crate) fn pending(&self) -> bool {
         self.roles.iter().any(|role| role.pending)
     }

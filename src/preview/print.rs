@@ -1,4 +1,4 @@
-//! How a plan looks: text for people, JSON for programs.
+//! Prints a plan: as text for people, as JSON for programs.
 
 use hyperlink::controllers::preview::{ConditionChange, ConditionSummary, Preview};
 use hyperlink::telemetry::escape_control;
@@ -21,7 +21,7 @@ impl Plan {
     /// Lines for people.
     pub(crate) fn text(&self) -> String {
         let lines = self.roles.iter().flat_map(|preview| self.lines(preview));
-        // What comes from objects must not steer a terminal, nor add lines.
+        // Text from objects must not control a terminal, nor add lines.
         lines.map(|line| escape_control(&line) + "\n").collect()
     }
 

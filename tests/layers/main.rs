@@ -1,5 +1,5 @@
-//! Who may use what under `src/`. Reads the sources and fails on a forbidden path, on `async` where decisions are made, on a file
-//! that belongs to no layer, and on a file that no `mod` names. The layers are those of ARCHITECTURE.md.
+//! Who may use what under `src/`. Reads the sources and fails on a forbidden path, on `async` where decisions are made,
+//! on a file that belongs to no layer, and on a file that no `mod` names. The layers are those of ARCHITECTURE.md.
 //!
 //! Only what is compiled into the product counts: tests inside the files may use what they like.
 

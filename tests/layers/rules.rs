@@ -12,7 +12,7 @@ use super::source::{self, Path, Source};
 enum Layer {
     /// Types, names, comparisons.
     Data,
-    /// Pure functions from what is seen to what is done.
+    /// Pure functions from observations to decisions.
     Decide,
     /// Calls to Azure, one at a time, and what counts them.
     Wire,
@@ -24,8 +24,8 @@ enum Layer {
 
 use Layer::{Data, Decide, Effect, Run, Wire};
 
-/// Which module is in which layer, as ARCHITECTURE.md has it: the file or folder of that name, `*` for any one. The longest that fits
-/// counts.
+/// Which module is in which layer, as ARCHITECTURE.md has it: the file or folder of that name, `*` for any one. The
+/// longest that fits counts.
 static LAYERS: LazyLock<Vec<(String, Layer)>> = LazyLock::new(|| table(include_str!("../../ARCHITECTURE.md")));
 
 /// The rows of the table of layers, `folder/{a,b}` taken apart.
@@ -33,15 +33,15 @@ fn table(text: &str) -> Vec<(String, Layer)> {
     let mut modules = Vec::new();
     for line in text.lines() {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let ["", name, places, _, ""] = cells.as_slice() else {
+        let ["", name, listed, _, ""] = cells.as_slice() else {
             continue;
         };
         let named = |layer: &Layer| format!("{layer:?}").to_lowercase() == *name;
         let Some(layer) = [Data, Decide, Wire, Effect, Run].into_iter().find(named) else {
             continue;
         };
-        for place in places.split('`').skip(1).step_by(2) {
-            let (folder, names) = place.split_once('{').unwrap_or(("", place));
+        for entry in listed.split('`').skip(1).step_by(2) {
+            let (folder, names) = entry.split_once('{').unwrap_or(("", entry));
             let names = names.trim_end_matches('}').split(',');
             modules.extend(names.map(|name| (format!("{folder}{name}"), layer)));
         }
@@ -51,7 +51,7 @@ fn table(text: &str) -> Vec<(String, Layer)> {
 
 /// Paths that some files must not use.
 struct Ban {
-    /// Whom it binds: layers, or modules as in [`LAYERS`], but for some modules.
+    /// The layers, or modules as in [`LAYERS`], that it binds, except some modules.
     layers: &'static [Layer],
     modules: &'static [&'static str],
     but_modules: &'static [&'static str],
@@ -173,14 +173,14 @@ const BANS: &[Ban] = &[
 
 /// One line for each breach: `src/file.rs:line: what, and why not`.
 pub(crate) fn violations(sources: &BTreeMap<String, String>) -> Vec<String> {
-    let read: BTreeMap<&str, Source> = sources
+    let parsed: BTreeMap<&str, Source> = sources
         .iter()
         .map(|(file, text)| (file.as_str(), source::read(text)))
         .collect();
     let mut found = Vec::new();
-    let named = named(&read);
-    for (file, source) in &read {
-        match named.get(*file) {
+    let reached = named(&parsed);
+    for (file, source) in &parsed {
+        match reached.get(*file) {
             None => found.push(format!("src/{file}: no `mod` names this file")),
             // A file for tests only may use what it likes.
             Some(true) => {}
@@ -188,25 +188,25 @@ pub(crate) fn violations(sources: &BTreeMap<String, String>) -> Vec<String> {
                 None => found.push(format!(
                     "src/{file}: belongs to no layer; add it to the table in ARCHITECTURE.md"
                 )),
-                Some(own) => check(file, own, source, &read, &mut found),
+                Some(own) => check(file, own, source, &parsed, &mut found),
             },
         }
     }
     found
 }
 
-/// What is listed and not there: modules of the table of layers, and log fields.
+/// What is listed and does not exist: modules of the table of layers, and log fields.
 pub(crate) fn leftovers(sources: &BTreeMap<String, String>) -> Vec<String> {
     let logged: BTreeSet<String> = sources
         .values()
         .flat_map(|text| source::read(text).log_fields)
         .map(|(_, field)| field)
         .collect();
-    let modules = LAYERS.iter().map(|(desired, _)| desired);
-    let modules = modules.filter(|desired| !sources.keys().any(|file| fits(desired, file)));
+    let modules = LAYERS.iter().map(|(pattern, _)| pattern);
+    let modules = modules.filter(|pattern| !sources.keys().any(|file| fits(pattern, file)));
     let fields = FIELDS.iter().filter(|(name, _)| !logged.contains(*name));
     modules
-        .map(|desired| format!("ARCHITECTURE.md: there is no src/{desired}"))
+        .map(|pattern| format!("ARCHITECTURE.md: there is no src/{pattern}"))
         .chain(fields.map(|(name, _)| format!("telemetry::FIELDS: nobody logs {name}")))
         .collect()
 }
@@ -252,7 +252,7 @@ impl Ban {
     }
 
     fn hits(&self, path: &[String]) -> bool {
-        let one_of = |paths: &[&str]| paths.iter().any(|desired| begins(desired, path));
+        let one_of = |paths: &[&str]| paths.iter().any(|pattern| begins(pattern, path));
         one_of(self.paths) && !one_of(self.but_paths)
     }
 }
@@ -267,16 +267,16 @@ fn begins(pattern: &str, path: &[String]) -> bool {
 }
 
 /// Whether `file` is the module, or a part of it.
-fn fits(desired: &str, file: &str) -> bool {
-    let desired: Vec<&str> = desired.split('/').collect();
+fn fits(pattern: &str, file: &str) -> bool {
+    let pattern: Vec<&str> = pattern.split('/').collect();
     let parts: Vec<&str> = file.trim_end_matches(".rs").split('/').collect();
-    let same = |(desired, part): (&&str, &&str)| *desired == "*" || desired == part;
-    parts.len() >= desired.len() && desired.iter().zip(&parts).all(same)
+    let same = |(pattern, part): (&&str, &&str)| *pattern == "*" || pattern == part;
+    parts.len() >= pattern.len() && pattern.iter().zip(&parts).all(same)
 }
 
 fn layer(file: &str) -> Option<Layer> {
-    let fitting = LAYERS.iter().filter(|(desired, _)| fits(desired, file));
-    let closest = fitting.max_by_key(|(desired, _)| desired.split('/').count());
+    let fitting = LAYERS.iter().filter(|(pattern, _)| fits(pattern, file));
+    let closest = fitting.max_by_key(|(pattern, _)| pattern.split('/').count());
     closest.map(|(_, layer)| *layer)
 }
 
@@ -330,12 +330,12 @@ fn owner<'a>(path: &[String], read: &BTreeMap<&'a str, Source>) -> Option<(&'a s
 fn named<'a>(read: &BTreeMap<&'a str, Source>) -> BTreeMap<&'a str, bool> {
     let mut reached = BTreeMap::new();
     let mut open: Vec<(&str, bool)> = ["lib.rs", "main.rs"].map(|root| (root, false)).to_vec();
-    let mut observed = BTreeSet::new();
+    let mut visited = BTreeSet::new();
     while let Some((file, for_tests)) = open.pop() {
         let Some((file, source)) = read.get_key_value(file) else {
             continue;
         };
-        if !observed.insert((*file, for_tests)) {
+        if !visited.insert((*file, for_tests)) {
             continue;
         }
         let only_tests = reached.entry(*file).or_insert(true);

@@ -1,6 +1,6 @@
-//! Reads one source file as far as layers need it: which paths it uses, which modules it names, whether it is `async`, and what it
-//! calls the fields that it logs.
-//! Works on words and braces, which is enough for formatted code without tricks.
+//! Reads one source file as far as layers need it: which paths it uses, which modules it names, whether it is `async`,
+//! and the names of the fields that it logs. Works on words and braces, which is enough for formatted code without
+//! tricks.
 
 /// What a file uses outside its tests.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(crate) struct Path {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Token {
     Word(String),
-    /// `::`
+    /// The path separator `::`.
     Colons,
     Other(char),
 }
@@ -38,7 +38,7 @@ pub(crate) fn read(text: &str) -> Source {
     while at < tokens.len() {
         let (line, token) = &tokens[at];
         if let Some((item, end)) = test_item(&tokens, at) {
-            // A file of its own that is for tests only is named all the same.
+            // A file for tests only is named in the same way.
             if let [(_, Token::Word(word)), (_, Token::Word(name)), (_, Token::Other(';'))] = &tokens[item..end]
                 && word == "mod"
             {
@@ -72,7 +72,7 @@ pub(crate) fn read(text: &str) -> Source {
     source
 }
 
-/// If a `#[cfg(test)]` or `#[test]` item begins at `at`: where the item proper begins and where it ends.
+/// If a `#[cfg(test)]` or `#[test]` item begins at `at`: where the item itself begins and where it ends.
 fn test_item(tokens: &Tokens, at: usize) -> Option<(usize, usize)> {
     let is = |at: usize, c: char| tokens.get(at).is_some_and(|(_, token)| *token == Token::Other(c));
     let word = |at: usize| match tokens.get(at) {
@@ -180,8 +180,8 @@ fn inline_path(tokens: &Tokens, mut at: usize, paths: &mut Vec<Path>) -> usize {
     at
 }
 
-/// The field names of the `tracing` macro whose `!` is at `at`, if it is one. Texts are no tokens, so the message is an empty argument;
-/// what comes after it are the message's own values.
+/// The field names of the `tracing` macro whose `!` is at `at`, if it is one. String literals are no tokens, so the
+/// message is an empty argument; what comes after it are the message's own values.
 fn log_fields(tokens: &Tokens, at: usize) -> Vec<(usize, String)> {
     const EVENTS: [&str; 5] = ["trace", "debug", "info", "warn", "error"];
     let mut fields = Vec::new();
@@ -227,7 +227,7 @@ fn arguments(tokens: &Tokens) -> Vec<&Tokens> {
         .collect()
 }
 
-/// Words and signs with their line numbers, without comments, texts and characters.
+/// Words and signs with their line numbers, without comments, string and character literals.
 fn tokens(text: &str) -> Vec<(usize, Token)> {
     let chars: Vec<char> = text.chars().collect();
     let mut tokens = Vec::new();

@@ -102,7 +102,7 @@ async fn one_panics(test_env: &TestEnv, watched: &Watched) -> Result<HostedClust
     }
     has_logged(
         &cpo,
-        &["panicked", "a pass panicked", "call budget exhausted: not sent"],
+        &["panicked", "a reconcile panicked", "call budget exhausted: not sent"],
     )?;
     // The other cluster is served.
     usual.becomes_available(test_env, SOON).await?;

@@ -156,7 +156,7 @@ fn strange_text_in_any_field_is_reported_once_and_never_loops() {
         for process in [&shared_env.ho, &shared_env.cpo] {
             let log = std::fs::read_to_string(process.process().log())?;
             let wrong = |line: &&str| {
-                line.contains("odd-") && !line.contains("is being terminated") && line.contains("pass failed")
+                line.contains("odd-") && !line.contains("is being terminated") && line.contains("reconcile failed")
             };
             let wrong: Vec<_> = log.lines().filter(wrong).collect();
             ensure!(wrong.is_empty(), "{wrong:#?}");

@@ -1,4 +1,4 @@
-//! Where Azure is, and what the management side is told.
+//! The settings of the cloud and of role `ho`.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Who we are to Azure, from what HyperShift puts into the environment.
+//! The credential for Azure, from what HyperShift puts into the environment.
 
 use super::*;
 
@@ -49,10 +49,10 @@ fn operator_environment_with_a_credentials_file_is_enough() {
     ]);
     let environment = environment.in_namespace("hypershift");
     let config = resolve(&flags(&[("role", "ho")]), &environment).unwrap();
-    let CredentialSource::SecretFile { path: taken } = &config.azure.credential else {
+    let CredentialSource::SecretFile { path: used } = &config.azure.credential else {
         panic!("{:?}", config.azure.credential);
     };
-    assert_eq!(taken, file.path());
+    assert_eq!(used, file.path());
     assert_eq!(config.management.clone().unwrap().subscription.as_str(), SUBSCRIPTION);
     assert_eq!(config.lease.as_ref().unwrap().namespace, "hypershift");
     assert!(!format!("{config:?}").contains("hunter2"));

@@ -1,4 +1,4 @@
-//! What is wrong with settings, and how it is said.
+//! Wrong settings, and the problems that are reported.
 
 use super::*;
 

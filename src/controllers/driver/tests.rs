@@ -53,7 +53,7 @@ async fn intent_is_not_recorded_on_what_went_meanwhile(#[case] meanwhile: Value,
     assert_eq!(outcome.is_ok(), recorded);
     assert!(
         outcome.err().is_none_or(|error| error.conflict()),
-        "the pass is run again"
+        "the reconcile is run again"
     );
     assert_eq!(patches.load(Ordering::SeqCst), if recorded { 2 } else { 1 });
 }

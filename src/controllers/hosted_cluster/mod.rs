@@ -43,7 +43,7 @@ pub async fn reconcile(
     }
     let label = Controller::HostedCluster;
     let span = tracing::info_span!(
-        "pass",
+        "reconcile",
         controller = label.label(),
         namespace = cluster.namespace,
         name = cluster.name

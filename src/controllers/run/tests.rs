@@ -42,7 +42,10 @@ impl Reconciler for Fragile {
         cr: AzurePrivateLinkService,
         (): (),
     ) -> Result<ReconcileOutcome, ReconcileError> {
-        assert!(self.reconciles.fetch_add(1, Ordering::SeqCst) > 0, "in the first pass");
+        assert!(
+            self.reconciles.fetch_add(1, Ordering::SeqCst) > 0,
+            "in the first reconcile"
+        );
         self.ready.cancel();
         Ok(ReconcileOutcome::ready(cr, Duration::from_secs(300)))
     }
@@ -141,7 +144,7 @@ async fn panic_ends_its_reconcile_and_not_the_controller() {
     let controller = tokio::spawn(run(Controller::for_stream(events, reader), runner, 1, stop.clone()));
 
     let second = tokio::time::timeout(Duration::from_secs(120), ready.cancelled());
-    second.await.expect("a second pass");
+    second.await.expect("a second reconcile");
     stop.cancel();
     controller.await.expect("the controller ends as asked");
     let text = cx.metrics.render().unwrap();

@@ -148,7 +148,7 @@ async fn report_is_written_onto_what_others_have_written_meanwhile(
     assert_eq!(written.is_ok(), is_written);
     assert!(
         written.err().is_none_or(|error| error.conflict()),
-        "the pass is run again"
+        "the reconcile is run again"
     );
     assert_eq!(patches.load(Ordering::SeqCst), sent);
 }

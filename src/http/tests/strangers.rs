@@ -1,4 +1,4 @@
-//! Clients that are slow, many or too loud keep nobody else from being answered.
+//! Clients that are slow, too many or too loud do not keep others from being answered.
 
 use std::io;
 
@@ -7,11 +7,11 @@ use rstest::rstest;
 use super::*;
 use crate::http::connections::MOST;
 
-/// What comes until the other side hangs up, which it does in time.
-async fn rest(stream: &mut TcpStream) -> String {
+/// What arrives until the server closes the connection, which it must do in time.
+async fn read_to_close(stream: &mut TcpStream) -> String {
     let mut all = Vec::new();
     let end = tokio::time::timeout(PATIENCE * 3, stream.read_to_end(&mut all)).await;
-    // Who hangs up on unread bytes resets the connection.
+    // A server that closes with unread bytes resets the connection.
     let end = end.expect("nobody hangs up").map_err(|error| error.kind());
     assert!(matches!(end, Ok(_) | Err(io::ErrorKind::ConnectionReset)), "{end:?}");
     String::from_utf8(all).unwrap()
@@ -22,14 +22,14 @@ async fn rest(stream: &mut TcpStream) -> String {
 #[case::half_a_request(None, "GET /livez HTTP/1.1\r\n", PROBE_HEAD)]
 #[case::no_handshake(Some(Certificate::self_signed().unwrap()), "", PATIENCE)]
 #[tokio::test(start_paused = true)]
-async fn who_is_slow_is_hung_up_on(#[case] secure: Option<Certificate>, #[case] sent: &str, #[case] time: Duration) {
-    let (face, stop) = faced(false, secure).await;
-    let address = face.metrics().unwrap();
-    let server = tokio::spawn(face.serve(pages(), nowhere(), stop.clone()));
+async fn slow_client_is_disconnected(#[case] secure: Option<Certificate>, #[case] sent: &str, #[case] time: Duration) {
+    let (http_server, stop) = bind_with(false, secure).await;
+    let address = http_server.metrics().unwrap();
+    let server = tokio::spawn(http_server.serve(pages(), nowhere(), stop.clone()));
     let mut slow = TcpStream::connect(address).await.unwrap();
     slow.write_all(sent.as_bytes()).await.unwrap();
     let began = tokio::time::Instant::now();
-    rest(&mut slow).await;
+    read_to_close(&mut slow).await;
     assert!(began.elapsed() <= time + LINGER, "{:?}", began.elapsed());
     stop.cancel();
     server.await.unwrap().unwrap();
@@ -37,24 +37,24 @@ async fn who_is_slow_is_hung_up_on(#[case] secure: Option<Certificate>, #[case] 
 
 #[tokio::test]
 async fn a_connection_is_for_one_request_with_a_short_head() {
-    let (face, stop) = face(false).await;
-    let address = face.metrics().unwrap();
-    let server = tokio::spawn(face.serve(pages(), nowhere(), stop.clone()));
+    let (http_server, stop) = bind(false).await;
+    let address = http_server.metrics().unwrap();
+    let server = tokio::spawn(http_server.serve(pages(), nowhere(), stop.clone()));
 
     let mut loud = TcpStream::connect(address).await.unwrap();
     loud.write_all(&b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n".repeat(3))
         .await
         .unwrap();
-    let answers = rest(&mut loud).await;
+    let answers = read_to_close(&mut loud).await;
     assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 1, "{answers}");
 
     for (length, status) in [(HEAD / 2, 200), (HEAD * 2, 431)] {
         let mut long = TcpStream::connect(address).await.unwrap();
         let token = "x".repeat(length);
         let head = format!("GET /livez HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n");
-        // It may hang up before all is sent.
+        // The server may close before all is sent.
         let _ = long.write_all(head.as_bytes()).await;
-        let answer = rest(&mut long).await;
+        let answer = read_to_close(&mut long).await;
         let expected = format!("HTTP/1.1 {status} ");
         assert!(
             answer.starts_with(&expected) || status == 431 && answer.is_empty(),
@@ -70,17 +70,17 @@ async fn a_connection_is_for_one_request_with_a_short_head() {
 #[case::half_a_handshake(Some(Certificate::self_signed().unwrap()))]
 #[tokio::test]
 async fn silent_connections_keep_nobody_waiting(#[case] secure: Option<Certificate>) {
-    let (face, stop) = faced(true, secure).await;
-    let (probes, metrics) = (face.probes().unwrap(), face.metrics().unwrap());
-    let server = tokio::spawn(face.serve(pages(), nowhere(), stop.clone()));
+    let (http_server, stop) = bind_with(true, secure).await;
+    let (probes, metrics) = (http_server.probes().unwrap(), http_server.metrics().unwrap());
+    let server = tokio::spawn(http_server.serve(pages(), nowhere(), stop.clone()));
 
     for address in [probes, metrics] {
         let mut crowd = Vec::new();
         for _ in 0..=MOST {
             crowd.push(TcpStream::connect(address).await.unwrap());
         }
-        // Who has been silent longest gives way, before its time is over.
-        let first = tokio::time::timeout(PROBE_HEAD / 2, rest(&mut crowd[0]));
+        // The connection that was silent longest is closed before its time is over.
+        let first = tokio::time::timeout(PROBE_HEAD / 2, read_to_close(&mut crowd[0]));
         assert_eq!(first.await.expect("nobody gives way"), "");
         let answer = tokio::time::timeout(PROBE_HEAD / 2, get_from(probes, "/livez"));
         let answer = answer.await.expect("the probe waits");

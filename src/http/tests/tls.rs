@@ -1,4 +1,4 @@
-//! Metrics by TLS: what is shown, and that nothing is answered beside it.
+//! Metrics over TLS: which certificate is shown, and that nothing is answered without TLS.
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use reqwest::tls::{TlsInfo, Version};
@@ -11,7 +11,7 @@ fn client() -> ClientBuilder {
     Client::builder().no_proxy().tls_info(true)
 }
 
-/// Trusts this certificate alone.
+/// A client that trusts this certificate alone.
 fn trusting(der: &[u8]) -> ClientBuilder {
     client().tls_certs_only([reqwest::Certificate::from_der(der).unwrap()])
 }
@@ -27,9 +27,9 @@ async fn status(client: ClientBuilder, url: &str, token: Option<&str>) -> u16 {
 
 #[tokio::test]
 async fn nothing_is_answered_without_tls_or_without_a_token() {
-    let (face, stop) = faced(false, Some(Certificate::self_signed().unwrap())).await;
-    let port = face.metrics().unwrap().port();
-    let server = tokio::spawn(face.serve(pages(), nowhere(), stop.clone()));
+    let (http_server, stop) = bind_with(false, Some(Certificate::self_signed().unwrap())).await;
+    let port = http_server.metrics().unwrap().port();
+    let server = tokio::spawn(http_server.serve(pages(), nowhere(), stop.clone()));
     let at = |page: &str| format!("https://localhost:{port}/{page}");
 
     let plain = format!("http://localhost:{port}/metrics");
@@ -39,13 +39,13 @@ async fn nothing_is_answered_without_tls_or_without_a_token() {
     let answer = anybody.get(at("metrics")).send().await.unwrap();
     assert_eq!(answer.status(), 401);
     let shown = answer.extensions().get::<TlsInfo>().unwrap();
-    // Who has been told of it can hold it to be good: it is of this time and of this name.
+    // A client that is given this certificate can trust it: its dates and its name fit.
     let shown = shown.peer_certificate().unwrap().to_owned();
     for version in [Version::TLS_1_2, Version::TLS_1_3] {
         let one = trusting(&shown).tls_version_min(version).tls_version_max(version);
         assert_eq!(status(one, &at("metrics"), None).await, 401, "{version:?}");
     }
-    // Nobody says who may read.
+    // No API server answers who may read.
     assert_eq!(status(trusting(&shown), &at("metrics"), Some("good")).await, 503);
     assert_eq!(status(trusting(&shown), &at("livez"), None).await, 200);
     stop.cancel();
@@ -53,15 +53,15 @@ async fn nothing_is_answered_without_tls_or_without_a_token() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_asks_nothing_after_the_handshake_is_hung_up_on() {
+async fn idle_client_after_the_handshake_is_disconnected() {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let (path, key) = (dir.path().join("tls.crt"), dir.path().join("tls.key"));
     std::fs::write(&path, made.cert.pem()).unwrap();
     std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    let (face, stop) = faced(false, Some(Certificate::from_files(&path, &key).unwrap())).await;
-    let address = face.metrics().unwrap();
-    let server = tokio::spawn(face.serve(pages(), nowhere(), stop.clone()));
+    let (http_server, stop) = bind_with(false, Some(Certificate::from_files(&path, &key).unwrap())).await;
+    let address = http_server.metrics().unwrap();
+    let server = tokio::spawn(http_server.serve(pages(), nowhere(), stop.clone()));
 
     let mut trusted = rustls::RootCertStore::empty();
     trusted.add(made.cert.der().clone()).unwrap();
@@ -72,7 +72,7 @@ async fn who_asks_nothing_after_the_handshake_is_hung_up_on() {
     let name = "localhost".try_into().unwrap();
     let stream = TcpStream::connect(address).await.unwrap();
     let mut idle = connector.connect(name, stream).await.unwrap();
-    // No byte comes, only the end.
+    // No byte arrives, only the end.
     let end = tokio::time::timeout(PATIENCE * 3, idle.read_u8()).await;
     end.expect("nobody hangs up").unwrap_err();
     stop.cancel();
@@ -80,7 +80,7 @@ async fn who_asks_nothing_after_the_handshake_is_hung_up_on() {
 }
 
 #[tokio::test]
-async fn what_leads_to_the_authority_is_shown_with_the_certificate() {
+async fn chain_to_the_authority_is_shown_with_the_certificate() {
     let authority = |name: &str| {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.distinguished_name.push(rcgen::DnType::CommonName, name);
@@ -100,9 +100,9 @@ async fn what_leads_to_the_authority_is_shown_with_the_certificate() {
     std::fs::write(&path, leaf.pem() + &middle.pem()).unwrap();
     std::fs::write(&key_path, key.serialize_pem()).unwrap();
     let certificate = Certificate::from_files(&path, &key_path).unwrap();
-    let (face, stop) = faced(false, Some(certificate)).await;
-    let url = format!("https://localhost:{}/livez", face.metrics().unwrap().port());
-    let server = tokio::spawn(face.serve(pages(), nowhere(), stop.clone()));
+    let (http_server, stop) = bind_with(false, Some(certificate)).await;
+    let url = format!("https://localhost:{}/livez", http_server.metrics().unwrap().port());
+    let server = tokio::spawn(http_server.serve(pages(), nowhere(), stop.clone()));
     assert_eq!(status(trusting(trusted.der()), &url, None).await, 200);
     stop.cancel();
     server.await.unwrap().unwrap();

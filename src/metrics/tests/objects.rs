@@ -1,11 +1,11 @@
-//! What is told of the custom resources.
+//! The metrics of the custom resources.
 
 use super::*;
 use crate::api::condition::{ConditionType, Reason, Status};
 
 /// A custom resource whose conditions all have this status, for so many seconds.
 pub(super) fn object(name: &str, status: Option<Status>, reason: Option<Reason>, age: u64) -> ObservedObject {
-    let observed = |kind| ObservedCondition {
+    let condition = |kind| ObservedCondition {
         kind,
         status,
         reason,
@@ -15,13 +15,13 @@ pub(super) fn object(name: &str, status: Option<Status>, reason: Option<Reason>,
         namespace: "clusters-one".into(),
         name: name.into(),
         deleting_for: None,
-        conditions: ConditionType::ALL.map(observed).into(),
+        conditions: ConditionType::ALL.map(condition).into(),
         load_balancer: None,
         zones: Vec::new(),
     }
 }
 
-pub(super) fn sees(objects: Vec<ObservedObject>) -> Metrics {
+pub(super) fn with_objects(objects: Vec<ObservedObject>) -> Metrics {
     let metrics = metrics();
     metrics.list_objects_with(move || objects.clone());
     metrics
@@ -48,7 +48,7 @@ fn custom_resources_are_counted_by_state_and_condition() {
         deleting_for: Some(Duration::from_secs(70)),
         ..object("going", NOT_OURS.0, NOT_OURS.1, 500)
     };
-    let metrics = sees(vec![
+    let metrics = with_objects(vec![
         object("well", Some(Status::True), Some(Reason::AzureSuccess), 10),
         object("ill", NOT_OURS.0, NOT_OURS.1, 100),
         object("worse", NOT_OURS.0, NOT_OURS.1, 300),
@@ -62,7 +62,7 @@ fn custom_resources_are_counted_by_state_and_condition() {
         r#"hyperlink_conditions{status="True",type="AzurePLSCreated"} 1"#,
         r#"hyperlink_conditions{status="False",type="AzurePLSCreated"} 3"#,
         r#"hyperlink_conditions{status="Unknown",type="AzurePLSCreated"} 1"#,
-        // What goes is no longer wanted to hold.
+        // A custom resource under deletion need not be True any more.
         r#"hyperlink_conditions_not_true{reason="NotOurs",type="AzurePLSCreated"} 2"#,
         r#"hyperlink_conditions_not_true{reason="other",type="AzurePLSCreated"} 1"#,
         r#"hyperlink_condition_not_true_oldest_age_seconds{reason="NotOurs",type="AzurePLSCreated"} 300"#,
@@ -81,7 +81,7 @@ fn page_grows_by_two_lines_for_each_unavailable_custom_resource() {
     let lines = |count: usize, status: Status| {
         let name = |number: usize| format!("object{number}");
         let all = (0..count).map(|number| object(&name(number), Some(status), None, 100));
-        sees(all.collect()).render().unwrap().lines().count()
+        with_objects(all.collect()).render().unwrap().lines().count()
     };
     for (status, each) in [(Status::True, 1), (Status::False, 2)] {
         let many = lines(1_000, status);
@@ -92,7 +92,7 @@ fn page_grows_by_two_lines_for_each_unavailable_custom_resource() {
 
 #[test]
 fn without_deletions_and_failures_there_are_no_ages() {
-    let metrics = sees(vec![object("well", Some(Status::True), None, 10)]);
+    let metrics = with_objects(vec![object("well", Some(Status::True), None, 10)]);
     let text = metrics.render().unwrap();
     for age in ["not_true", "deletion_age"] {
         assert!(!text.contains(age), "{text}");
@@ -108,7 +108,7 @@ fn in_namespace(namespace: &str, name: &str, age: u64) -> ObservedObject {
 
 /// The series of conditions that are not True, of one namespace.
 fn not_true_in(namespace: &str, objects: &[ObservedObject]) -> Vec<String> {
-    let text = sees(objects.to_vec()).render().unwrap();
+    let text = with_objects(objects.to_vec()).render().unwrap();
     let start = format!("hyperlink_object_not_true_age_seconds{{control_plane=\"{namespace}\",");
     let found = text.lines().filter(|line| line.starts_with(&start));
     found.map(str::to_owned).collect()
@@ -129,10 +129,10 @@ fn junk_of_one_namespace_hides_nothing_of_another() {
 #[test]
 fn each_unavailable_custom_resource_is_shown_or_the_oldest() {
     let all: Vec<_> = (0..500).map(|n| in_namespace("one", &format!("n{n}"), n)).collect();
-    let free_text = not_true_in("one", &all);
-    let of = |name: &str| free_text.iter().filter(|line| line.contains(name)).count();
+    let series = not_true_in("one", &all);
+    let of = |name: &str| series.iter().filter(|line| line.contains(name)).count();
     assert_eq!(of("AzurePrivateLinkServiceAvailable"), 500);
-    assert_eq!(free_text.len(), 500 + 32);
+    assert_eq!(series.len(), 500 + 32);
     assert_eq!(of("\"n499\""), ConditionType::ALL.len());
     assert_eq!(of("\"n0\""), 1);
 }
@@ -148,7 +148,7 @@ fn quotas_are_reported_where_most_of_them_is_used() {
         zones: zones.iter().map(|(of, name)| id(of, "privateDnsZones", name)).collect(),
         ..object("o", Some(Status::True), None, 1)
     };
-    let metrics = sees(vec![
+    let metrics = with_objects(vec![
         on("full", &[("a", "one.local"), ("a", "example.com")]),
         // Ids are the same in any case, and clusters may share a zone.
         on("FULL", &[("a", "two.local"), ("a", "EXAMPLE.com")]),
@@ -165,14 +165,14 @@ fn quotas_are_reported_where_most_of_them_is_used() {
     }
 }
 
-/// Whoever writes in a namespace makes any number of custom resources with a finalizer of ours and deletes them.
+/// Whoever writes in a namespace can create any number of custom resources with Hyperlink's finalizer, and delete them.
 #[test]
-fn custom_resources_that_go_make_a_limited_number_of_series() {
+fn custom_resources_under_deletion_make_a_few_series() {
     let deleting = |n| ObservedObject {
         deleting_for: Some(Duration::from_secs(n)),
         ..object(&format!("n{n}"), None, None, 1)
     };
-    let text = sees((0..500).map(deleting).collect()).render().unwrap();
+    let text = with_objects((0..500).map(deleting).collect()).render().unwrap();
     let series = text
         .lines()
         .filter(|line| line.starts_with("hyperlink_object_deletion_age_seconds{"));

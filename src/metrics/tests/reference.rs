@@ -1,17 +1,17 @@
-//! What the reference says of the metrics that are exported.
+//! The reference, compared with the metrics that are exported.
 
 use std::collections::BTreeSet;
 
-use super::objects::{NOT_OURS, object, sees};
+use super::objects::{NOT_OURS, object, with_objects};
 use super::*;
 
-/// Everything is used once, so that everything is exported.
+/// Metrics in which everything is used once, so that everything is exported.
 fn everything() -> Metrics {
     let deleting = ObservedObject {
         deleting_for: Some(Duration::ZERO),
         ..object("going", NOT_OURS.0, NOT_OURS.1, 1)
     };
-    let metrics = sees(vec![object("ill", NOT_OURS.0, NOT_OURS.1, 1), deleting]);
+    let metrics = with_objects(vec![object("ill", NOT_OURS.0, NOT_OURS.1, 1), deleting]);
     metrics
         .reconcile(Controller::PrivateEndpoint)
         .end(ReconcileResult::Ready);
@@ -79,7 +79,7 @@ fn labels_are_bounded_and_meet_none_of_prometheus_own() {
         "pod",
         "container",
         "service",
-        "private_endpoint",
+        "endpoint",
         "job",
         "instance",
         "node",

@@ -36,7 +36,7 @@ fn verdict(service: &Service, control_plane: &HostedControlPlane) -> Verdict {
 
 fn desired() -> DesiredResource {
     match verdict(&service(), &control_plane()) {
-        Verdict::Desire(desired) => *desired,
+        Verdict::Desired(desired) => *desired,
         other => panic!("{other:?}"),
     }
 }
@@ -63,7 +63,7 @@ fn ingress(points: Value) -> Verdict {
 fn custom_resource_is_named_after_its_service_and_has_an_owner() {
     let mut service = service();
     service.metadata.name = Some("oauth-openshift".into());
-    let Verdict::Desire(desired) = verdict(&service, &control_plane()) else {
+    let Verdict::Desired(desired) = verdict(&service, &control_plane()) else {
         panic!()
     };
     let metadata = json!(desired.resource.metadata);
@@ -99,7 +99,7 @@ fn a_control_plane_that_is_not_ready_makes_nothing(#[case] verdict: Verdict, #[c
         Verdict::Ignore(_) => assert_eq!(expected, "ignore"),
         Verdict::Wait(why, again) => assert_eq!((why, again), (expected, None)),
         Verdict::Unfit(wrong) => assert_eq!(wrong, expected),
-        Verdict::Desire(desired) => panic!("{desired:?}"),
+        Verdict::Desired(desired) => panic!("{desired:?}"),
     }
 }
 
@@ -108,7 +108,7 @@ fn a_control_plane_that_is_not_ready_makes_nothing(#[case] verdict: Verdict, #[c
 #[case::one_with_a_name(json!([{"ip": "10.1.0.4", "hostname": "x"}, {"hostname": "y"}]), None)]
 #[case::two(json!([{"ip": "10.1.0.4"}, {"ip": "10.1.0.3"}]), Some("the Service has 2 addresses: only 10.1.0.4 is used"))]
 fn first_of_two_addresses_is_used_and_a_complaint_made(#[case] points: Value, #[case] complaint: Option<&str>) {
-    let Verdict::Desire(desired) = ingress(points) else {
+    let Verdict::Desired(desired) = ingress(points) else {
         panic!()
     };
     assert_eq!(desired.derived.spec.load_balancer_ip.as_deref(), Some("10.1.0.4"));
@@ -118,7 +118,7 @@ fn first_of_two_addresses_is_used_and_a_complaint_made(#[case] points: Value, #[
 #[test]
 fn cluster_with_a_public_side_too_has_a_private_path() {
     let both = changed(|_, c| azure(c).topology = Some(Topology::PublicAndPrivate));
-    assert!(matches!(both, Verdict::Desire(_)), "{both:?}");
+    assert!(matches!(both, Verdict::Desired(_)), "{both:?}");
 }
 
 #[rstest]
@@ -126,7 +126,7 @@ fn cluster_with_a_public_side_too_has_a_private_path() {
 #[case::a_false_word("F")]
 #[case::garbage("for ever")]
 fn a_cluster_that_is_not_paused_is_served(#[case] until: &str) {
-    assert!(matches!(paused(until), Verdict::Desire(_)));
+    assert!(matches!(paused(until), Verdict::Desired(_)));
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn of_too_many_subscriptions_only_revoked_ones_are_removed() {
 }
 
 #[test]
-fn lost_annotation_is_put_back() {
+fn lost_annotation_is_restored() {
     let (mut current, next) = (desired().resource, desired());
     current.metadata.annotations = None;
     current.metadata.resource_version = Some("7".into());

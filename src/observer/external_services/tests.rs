@@ -118,7 +118,7 @@ fn service_has_the_form_that_hypershift_gives_it() {
     assert_eq!(OAUTH.name, "oauth-private-external");
 }
 
-fn foreign(change: impl FnOnce(&mut Service)) -> Service {
+fn changed(change: impl FnOnce(&mut Service)) -> Service {
     let mut service = made("api.example.com");
     change(&mut service);
     service
@@ -146,11 +146,11 @@ fn service_follows_host_name_and_endpoint(#[case] host: Host, #[case] target: Ta
     };
     let found = made("api.example.com");
     assert_eq!(word(step(API, &host, target, Some(&found), &hcp)), expected);
-    // What is not ours is never touched, and refused only where it is in the way.
+    // A Service of others is never changed, and refused only where it is in the way.
     let in_the_way = matches!((&host, target), (Host::Named(_), Target::At(_)));
     for foreign in [
-        foreign(|s| s.metadata.labels = None),
-        foreign(|s| s.metadata.owner_references = None),
+        changed(|s| s.metadata.labels = None),
+        changed(|s| s.metadata.owner_references = None),
     ] {
         let expected = if in_the_way { "refuse" } else { "keep" };
         assert_eq!(word(step(API, &host, target, Some(&foreign), &hcp)), expected);
@@ -162,9 +162,9 @@ fn service_follows_host_name_and_endpoint(#[case] host: Host, #[case] target: Ta
 #[test]
 fn service_of_another_type_is_restored_and_a_deleted_one_left() {
     let (hcp, host) = (control_plane(|_| {}), named("api.example.com"));
-    let other = foreign(|s| s.spec.as_mut().unwrap().type_ = Some("ClusterIP".into()));
+    let other = changed(|s| s.spec.as_mut().unwrap().type_ = Some("ClusterIP".into()));
     assert!(matches!(step(API, &host, AT, Some(&other), &hcp), Step::Patch(_)));
-    let deleting = foreign(|s| {
+    let deleting = changed(|s| {
         let time = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH);
         s.metadata.deletion_timestamp = Some(time);
     });
@@ -174,7 +174,7 @@ fn service_of_another_type_is_restored_and_a_deleted_one_left() {
 #[test]
 fn what_others_put_on_the_service_stays() {
     let hcp = control_plane(|_| {});
-    let found = foreign(|s| {
+    let found = changed(|s| {
         s.labels_mut().insert("theirs".into(), "x".into());
         s.metadata.resource_version = Some("7".into());
         s.spec.as_mut().unwrap().external_name = Some("10.0.0.250".into());

@@ -87,12 +87,12 @@ fn invalid_subscriptions_are_left_out_and_reported() {
     let list = json!([uuid(1), "", "ä", "not-a-uuid", format!("{{{}}}", uuid(2)), 7]);
     let derived = of(link("additionalAllowedSubscriptions", list)).unwrap();
     assert_eq!(derived.spec.additional_allowed_subscriptions, Some(vec![uuid(1)]));
-    let [expected] = derived.complaints.as_slice() else {
+    let [complaint] = derived.complaints.as_slice() else {
         panic!("{:?}", derived.complaints)
     };
     assert!(
-        expected.ends_with("additionalAllowedSubscriptions: 4 that are no UUIDs are left out"),
-        "{expected}"
+        complaint.ends_with("additionalAllowedSubscriptions: 4 that are no UUIDs are left out"),
+        "{complaint}"
     );
     let none = of(link("additionalAllowedSubscriptions", json!(["x"]))).unwrap();
     assert_eq!(none.spec.additional_allowed_subscriptions, None);
@@ -137,7 +137,7 @@ fn invalid_nat_subnet_is_not_replaced_by_an_own_one() {
 fn base_domain_is_that_of_oauth_else_that_of_the_cluster(#[case] strategy: Value, #[case] domain: Option<&str>) {
     let derived = of(oauth(strategy)).unwrap();
     assert_eq!(derived.spec.base_domain.as_deref(), domain);
-    // Only what cannot be read is told.
+    // Only a value that cannot be read is reported.
     assert_eq!(
         derived.complaints.is_empty(),
         domain.is_some(),

@@ -1,4 +1,4 @@
-//! What is there already, and is to be left, changed or taken away.
+//! Existing objects that are left, changed or deleted.
 
 use rstest::rstest;
 
@@ -11,9 +11,9 @@ async fn custom_resource_under_deletion_is_left_until_it_is_gone() {
         json!({"loadBalancer": {"ingress": [{"ip": "10.1.0.9"}]}});
     let custom = cluster.objects.get_mut(&format!("{CUSTOM}/oauth-openshift")).unwrap();
     custom["metadata"]["deletionTimestamp"] = json!("2026-08-22T10:00:00Z");
-    let test_env = TestEnv::with(cluster, holding(&external));
-    assert_eq!(test_env.reconcile().await, Action::await_change());
-    assert_eq!((test_env.written(), test_env.notes()), (vec![], vec![]));
+    let env = TestEnv::with(cluster, holding(&external));
+    assert_eq!(env.reconcile().await, Action::await_change());
+    assert_eq!((env.written(), env.notes()), (vec![], vec![]));
 }
 
 #[tokio::test]
@@ -21,11 +21,11 @@ async fn foreign_custom_resource_is_left_and_reported() {
     let (mut cluster, external) = at_rest();
     let custom = cluster.objects.get_mut(&format!("{CUSTOM}/oauth-openshift")).unwrap();
     custom["metadata"]["ownerReferences"] = json!([]);
-    let test_env = TestEnv::with(cluster, holding(&external));
-    assert_eq!(test_env.reconcile().await, resync());
+    let env = TestEnv::with(cluster, holding(&external));
+    assert_eq!(env.reconcile().await, resync());
     let note = "oauth-openshift: the custom resource does not belong to the HostedControlPlane: delete it, and it is made anew";
-    assert_eq!(test_env.notes(), [note]);
-    assert_eq!(test_env.written(), [""; 0]);
+    assert_eq!(env.notes(), [note]);
+    assert_eq!(env.written(), [""; 0]);
 }
 
 #[tokio::test]
@@ -33,9 +33,9 @@ async fn complaints_are_reported_beside_what_is_kept() {
     let (mut cluster, external) = at_rest();
     let hcp = cluster.objects.get_mut("hostedcontrolplanes/example").unwrap();
     hcp["spec"]["pausedUntil"] = json!("tomorrow");
-    let test_env = TestEnv::with(cluster, holding(&external));
-    assert_eq!(test_env.reconcile().await, resync());
-    let notes = test_env.notes();
+    let env = TestEnv::with(cluster, holding(&external));
+    assert_eq!(env.reconcile().await, resync());
+    let notes = env.notes();
     assert!(notes[0].contains("pausedUntil is neither"), "{notes:?}");
     assert_eq!(notes.len(), SERVICES.len());
 }
@@ -48,9 +48,9 @@ async fn host_name_is_withdrawn_only_as_it_was_read() {
     cluster.objects.insert(EXTERNAL.into(), external.clone());
     let hcp = cluster.objects.get_mut("hostedcontrolplanes/example").unwrap();
     hcp["spec"]["services"][0]["servicePublishingStrategy"]["route"] = json!({});
-    let test_env = TestEnv::with(cluster, holding(&external));
-    assert_eq!(test_env.reconcile().await, Action::await_change());
-    let written = std::mem::take(&mut test_env.cluster.lock().unwrap().written);
+    let env = TestEnv::with(cluster, holding(&external));
+    assert_eq!(env.reconcile().await, Action::await_change());
+    let written = std::mem::take(&mut env.cluster.lock().unwrap().written);
     let [(method, object, body)] = written.as_slice() else {
         panic!("{written:?}");
     };
@@ -58,7 +58,7 @@ async fn host_name_is_withdrawn_only_as_it_was_read() {
     assert_eq!(body["preconditions"], json!({"uid": "u", "resourceVersion": "7"}));
 }
 
-/// The control plane has copied a host name that another cluster has, and the management side says so.
+/// A cluster whose control plane names a host that another cluster has, which role `ho` has reported.
 fn claimed() -> (Cluster, Value) {
     let (mut cluster, external) = at_rest();
     cluster.objects.insert(EXTERNAL.into(), external.clone());
@@ -81,9 +81,9 @@ async fn host_name_that_another_cluster_has_is_withdrawn(#[case] endpoint: &str,
     let custom = cluster.objects.get_mut(&format!("{CUSTOM}/private-router")).unwrap();
     custom["status"]["conditions"][0]["status"] = json!(endpoint);
     cluster.objects.get_mut("hostedcontrolplanes/example").unwrap()["spec"]["pausedUntil"] = paused;
-    let test_env = TestEnv::with(cluster, holding(&external));
-    test_env.reconcile().await;
-    assert_eq!(test_env.written(), [format!("DELETE {EXTERNAL}")]);
+    let env = TestEnv::with(cluster, holding(&external));
+    env.reconcile().await;
+    assert_eq!(env.written(), [format!("DELETE {EXTERNAL}")]);
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn host_name_stays_while_the_endpoint_is_briefly_unavailable() {
     cluster.objects.insert(EXTERNAL.into(), external.clone());
     let custom = cluster.objects.get_mut(&format!("{CUSTOM}/private-router")).unwrap();
     custom["status"]["conditions"][0]["status"] = json!("False");
-    let test_env = TestEnv::with(cluster, holding(&external));
-    test_env.reconcile().await;
-    assert_eq!(test_env.written(), [""; 0]);
+    let env = TestEnv::with(cluster, holding(&external));
+    env.reconcile().await;
+    assert_eq!(env.written(), [""; 0]);
 }

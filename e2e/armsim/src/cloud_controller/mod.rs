@@ -126,7 +126,7 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), CloudC
 }
 
 fn failed(service: &Service, error: &CloudControllerError) -> Action {
-    tracing::warn!(service = service.name_any(), namespace = service.namespace(), %error, "pass failed");
+    tracing::warn!(service = service.name_any(), namespace = service.namespace(), %error, "reconcile failed");
     Action::requeue(RETRY)
 }
 
