@@ -83,7 +83,8 @@ fn lease_with_null_fields_is_taken() {
                 gate.open() && whole && spec.holder_identity.as_deref() == Some("me"),
                 "{name}: {spec:?}"
             );
-            ensure!(spec.lease_duration_seconds == Some(3), "{name}: {spec:?}");
+            let seconds = spec.lease_duration_seconds.map(i64::from);
+            ensure!(seconds == Some(DURATION.as_secs().try_into()?), "{name}: {spec:?}");
             Ok(())
         }))
         .await?;

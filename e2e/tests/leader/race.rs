@@ -51,7 +51,7 @@ async fn race(plane: &ControlPlane, name: &str) -> Result<()> {
             Standing::Standby { holder } => holder.as_ref().is_some_and(|holder| holder != "gone"),
             _ => false,
         };
-        let standing = tokio::time::timeout(patient(3 * SOON), standing.wait_for(is_decided))
+        let standing = tokio::time::timeout(patient(SOON), standing.wait_for(is_decided))
             .await??
             .clone();
         anyhow::Ok((identity.clone(), standing))

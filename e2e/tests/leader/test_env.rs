@@ -13,11 +13,12 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-pub(crate) const DURATION: Duration = Duration::from_secs(3);
-pub(crate) const RENEW_DEADLINE: Duration = Duration::from_secs(2);
+/// Long enough that a leader keeps its lease while other tests take the machine for some seconds.
+pub(crate) const DURATION: Duration = Duration::from_secs(9);
+pub(crate) const RENEW_DEADLINE: Duration = Duration::from_secs(7);
 pub(crate) const RETRY: Duration = Duration::from_millis(500);
-/// Timeout for what takes no time, except on a busy machine.
-pub(crate) const SOON: Duration = Duration::from_secs(10);
+/// Timeout for what takes at most as long as a lease lasts.
+pub(crate) const SOON: Duration = Duration::from_secs(30);
 
 pub(crate) fn settings(lease: &str, identity: &str) -> LeaseSettings {
     LeaseSettings {
