@@ -90,7 +90,7 @@ fn plan() -> Command {
         .about("Prints what a reconcile of one AzurePrivateLinkService would do, and changes nothing")
         .long_about(
             "Reads the object, what belongs to it in Kubernetes and in Azure, and decides as `hyperlink run` with the same settings would: \
-             facts, steps with their reasons, what would be written into Kubernetes, and when it would look again. It sends nothing but \
+             facts, steps with their reasons, what would be written into Kubernetes, and when the next reconcile would be due. It sends nothing but \
              reads, holds no lease, and may run beside a running Hyperlink or beside HyperShift's own controllers.",
         )
         .after_help(

@@ -15,29 +15,23 @@ use hyperlink::api::Role;
 use hyperlink::azure::auth::TokenCache;
 use hyperlink::azure::call_budget::CallBudgets;
 use hyperlink::azure::client::Client as ArmClient;
-use hyperlink::azure::inventory::Inventory;
 use hyperlink::azure::observation_cache::ObservationCache;
 use hyperlink::azure::ports::Gate;
 use hyperlink::azure::transport::{HttpsTransport, Transport};
 use hyperlink::config::Config;
 use hyperlink::controllers;
-use hyperlink::controllers::awaiting::Awaiting;
 use hyperlink::controllers::cluster_index::ClusterIndex;
-use hyperlink::controllers::context::{Context, PublishedStore};
-use hyperlink::controllers::custom_resources::CustomResources;
+use hyperlink::controllers::context::{ArmContext, Context};
 use hyperlink::controllers::excluded::ExcludedNamespaces;
-use hyperlink::controllers::failures::Failures;
-use hyperlink::controllers::polls::Polls;
 use hyperlink::controllers::private_endpoint::{HostedClusters, PrivateEndpointController};
 use hyperlink::controllers::private_link_service::PrivateLinkServiceController;
 use hyperlink::controllers::private_link_service::plan::Settings;
-use hyperlink::controllers::recorder::Recorder;
-use hyperlink::controllers::run::Runner;
 use hyperlink::controllers::watch::Scope;
-use hyperlink::controllers::watch_health::WatchHealth;
 use hyperlink::http::{HttpServer, Pages, Readiness, ReadinessItem};
 use hyperlink::leader::{Elector, LeaseSettings, Standing, Worked, gated_client};
 use hyperlink::metrics::{Controller as Label, Metrics};
+use hyperlink::runtime::reconcile::Runner;
+use hyperlink::runtime::watch_health::WatchHealth;
 use hyperlink::scopes_file::ScopesFile;
 use tokio::sync::watch::{self, Receiver};
 use tokio::task::JoinSet;
@@ -273,28 +267,16 @@ pub(crate) fn context(
         .lease
         .as_ref()
         .map_or("hyperlink", |lease| lease.candidate.as_str());
-    let events = Recorder::new(kube.clone(), role, instance, Arc::clone(&metrics));
-    let observations = Arc::new(ObservationCache::new(config.resync, config.record_resync));
+    let budgets = CallBudgets::for_resync(config.resync);
+    let client = ArmClient::new(azure, endpoint, gate, metrics.clone()).with_call_budgets(budgets);
+    let arm = ArmContext::new(client, ObservationCache::new(config.resync, config.record_resync));
     metrics.read_operations_with({
-        let observations = Arc::clone(&observations);
+        let observations = Arc::clone(&arm.observations);
         move || observations.under_way(Instant::now())
     });
     Context {
-        role,
-        kube,
-        events,
-        published: PublishedStore::default(),
-        polls: Polls::default(),
-        awaiting: Awaiting::default(),
-        resources: Arc::new(CustomResources::new(role)),
-        failures: Failures::default(),
-        arm: ArmClient::new(azure, endpoint, gate, metrics.clone())
-            .with_call_budgets(CallBudgets::for_resync(config.resync)),
-        observations,
-        inventory: Inventory::default(),
-        metrics,
         excluded: excluded(config),
-        resync: config.resync,
+        ..Context::new(role, instance, kube, arm, metrics, config.resync)
     }
 }
 

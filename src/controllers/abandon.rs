@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use kube::ResourceExt;
 
-use super::decision::{Decision, Problem};
-use super::event::{Event, What};
+use super::decision::Decision;
 use crate::api::markers::ABANDON;
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role};
 use crate::azure::error::{ArmError, Class};
 use crate::azure::plan::{Outcome, Step, Why};
 use crate::azure::resource::Kind;
 use crate::conditions;
+use crate::hypershift::problem::Problem;
+use crate::runtime::event::{Event, What};
 
 /// The Event if the custom resource may be released now; none if it may not.
 ///

@@ -9,8 +9,8 @@ use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use super::claims::{Claim, Claims, Holder};
-use super::driver::{ReconcileError, within};
 use crate::api::{AzurePrivateLinkService, HostedCluster};
+use crate::runtime::call::{ReconcileError, within};
 
 /// How long a reconcile waits for the first lists.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -4,31 +4,35 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kube::api::PatchParams;
+use kube::{Resource, ResourceExt};
+use tokio::time::Instant;
 
 use super::awaiting::Awaiting;
 use super::contention::PublishedConditions;
-use super::custom_resources::CustomResources;
+use super::custom_resources::{CustomResources, MOST};
 use super::excluded::ExcludedNamespaces;
-use super::failures::Failures;
-use super::polls::Polls;
-use super::recorder::Recorder;
-use crate::api::Role;
+use super::report;
+use crate::api::markers::SERVICES;
+use crate::api::{AzurePrivateLinkService, Role};
 use crate::azure::client::Client as ArmClient;
 use crate::azure::inventory::Inventory;
 use crate::azure::observation_cache::ObservationCache;
 use crate::metrics::Metrics;
+use crate::runtime::Runtime;
+use crate::runtime::event::{Event, What};
+use crate::runtime::failures::Failures;
+use crate::runtime::polls::Polls;
+use crate::runtime::reconcile::{Admission, ReconcileContext};
+use crate::runtime::recorder::{Recorder, Reporter};
 
 /// What every reconcile of one role works with.
 pub struct Context {
     /// The role that this process plays.
     pub role: Role,
-    /// The Kubernetes API; writes pass the gate.
-    pub kube: kube::Client,
-    /// ARM; writes pass the gate.
-    pub arm: ArmClient,
-    /// Writes the role's Events.
-    pub events: Recorder,
+    /// What does not depend on what is reconciled.
+    pub runtime: Runtime,
+    /// Azure, and what was observed in it.
+    pub arm: ArmContext,
     /// The conditions as this process last published them.
     pub published: PublishedStore,
     /// How often to poll for what no watch shows.
@@ -37,28 +41,120 @@ pub struct Context {
     pub awaiting: Awaiting,
     /// The custom resources that the role watches.
     pub resources: Arc<CustomResources>,
-    /// How many reconciles in a row have failed.
-    pub failures: Failures,
-    /// What was last observed in Azure.
+    /// The namespaces that the operator excludes.
+    pub excluded: ExcludedNamespaces,
+}
+
+/// Azure, and what was observed in it.
+pub struct ArmContext {
+    /// The client for all calls; writes pass the gate.
+    pub client: ArmClient,
+    /// What was last observed.
     pub observations: Arc<ObservationCache>,
     /// Lists of resources that all clusters share.
     pub inventory: Inventory,
-    /// The metrics of this process.
-    pub metrics: Arc<Metrics>,
-    /// The namespaces that the operator excludes.
-    pub excluded: ExcludedNamespaces,
-    /// The interval at which ready resources are read again.
-    pub resync: Duration,
+}
+
+impl ArmContext {
+    /// A context in which nothing is observed yet.
+    pub fn new(client: ArmClient, observations: ObservationCache) -> Self {
+        Self {
+            client,
+            observations: Arc::new(observations),
+            inventory: Inventory::default(),
+        }
+    }
 }
 
 impl Context {
-    /// The parameters of every patch that the role sends.
-    pub fn patch_params(&self) -> PatchParams {
-        PatchParams {
-            field_manager: Some(self.role.field_manager().to_owned()),
-            ..PatchParams::default()
+    /// A context in which nothing is known yet. Events are written as the process `instance`; `kube` passes the gate.
+    pub fn new(
+        role: Role,
+        instance: &str,
+        kube: kube::Client,
+        arm: ArmContext,
+        metrics: Arc<Metrics>,
+        resync: Duration,
+    ) -> Self {
+        Self {
+            role,
+            runtime: Runtime {
+                events: recorder(kube.clone(), role, instance, Arc::clone(&metrics)),
+                kube,
+                field_manager: role.field_manager(),
+                failures: Failures::default(),
+                metrics,
+                resync,
+            },
+            arm,
+            published: PublishedStore::default(),
+            polls: Polls::default(),
+            awaiting: Awaiting::default(),
+            resources: Arc::new(CustomResources::new(role)),
+            excluded: ExcludedNamespaces::default(),
         }
     }
+}
+
+impl ReconcileContext<AzurePrivateLinkService> for Context {
+    fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    fn admission(&self, cr: &AzurePrivateLinkService) -> Admission {
+        if self
+            .excluded
+            .contains(cr.metadata.namespace.as_deref().unwrap_or_default())
+        {
+            Admission::Excluded
+        } else if self.resources.serves(cr) {
+            Admission::Admitted
+        } else {
+            Admission::TooMany
+        }
+    }
+
+    async fn report_too_many(&self, cr: &AzurePrivateLinkService) {
+        let namespace = cr.namespace().unwrap_or_default();
+        let Some(unserved) = self.resources.not_served(&namespace) else {
+            return;
+        };
+        let note =
+            format!("{unserved} AzurePrivateLinkServices of this namespace are not served: only the {MOST} oldest are");
+        tracing::warn!(namespace, reason = note, "too many custom resources in a namespace");
+        let event = Event::new(What::NotServed, note);
+        self.runtime.events.emit(&[cr.object_ref(&())], &[event]).await;
+    }
+
+    fn fingerprint(&self, cr: &AzurePrivateLinkService) -> String {
+        let published = self.published.of(&cr.uid().unwrap_or_default());
+        report::fingerprint(cr, self.role, &published, Instant::now().into_std())
+    }
+
+    fn next_answer(&self, cr: &AzurePrivateLinkService) -> Option<Duration> {
+        let published = self.published.of(&cr.uid().unwrap_or_default());
+        let stored = cr.status.as_ref().map(|status| status.conditions.as_slice());
+        published.next_answer(stored.unwrap_or_default(), Instant::now().into_std())
+    }
+
+    fn changed(&self, uid: &str) {
+        self.polls.change(uid);
+    }
+
+    fn forget(&self, uid: &str) {
+        self.polls.over(uid);
+        self.awaiting.forget(uid);
+        self.published.forget(uid);
+    }
+}
+
+/// A recorder that writes Events as `role`, from the process `instance`.
+pub fn recorder(kube: kube::Client, role: Role, instance: &str, metrics: Arc<Metrics>) -> Recorder {
+    let reporter = Reporter {
+        controller: role.field_manager(),
+        instance: instance.to_owned(),
+    };
+    Recorder::new(kube, reporter, &SERVICES, metrics)
 }
 
 /// The conditions that this process has published, by the UID of the object.
@@ -96,6 +192,7 @@ pub(crate) mod sample {
     use super::*;
     use crate::azure::ports::Gate;
     use crate::azure::transport::{Transport, TransportError};
+    pub(crate) use crate::controllers::samples::cr;
 
     struct NoAzure;
 
@@ -123,21 +220,8 @@ pub(crate) mod sample {
     pub(crate) fn context_with(kube: kube::Client, resync: Duration) -> Context {
         let metrics = Arc::new(Metrics::new("1", "c").unwrap());
         let endpoint = "https://management.azure.com".parse().unwrap();
-        Context {
-            role: Role::Cpo,
-            events: Recorder::new(kube.clone(), Role::Cpo, "test", metrics.clone()),
-            kube,
-            published: PublishedStore::default(),
-            polls: Polls::default(),
-            awaiting: Awaiting::default(),
-            resources: Arc::new(CustomResources::new(Role::Cpo)),
-            failures: Failures::default(),
-            arm: ArmClient::new(Arc::new(NoAzure), endpoint, Arc::new(NoAzure), metrics.clone()),
-            observations: Arc::new(ObservationCache::new(resync, resync)),
-            inventory: Inventory::default(),
-            metrics,
-            excluded: ExcludedNamespaces::default(),
-            resync,
-        }
+        let client = ArmClient::new(Arc::new(NoAzure), endpoint, Arc::new(NoAzure), metrics.clone());
+        let arm = ArmContext::new(client, ObservationCache::new(resync, resync));
+        Context::new(Role::Cpo, "test", kube, arm, metrics, resync)
     }
 }

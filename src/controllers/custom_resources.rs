@@ -18,9 +18,9 @@ use tokio::time::Instant;
 
 use super::claims::Holder;
 use super::context::Context;
-use super::driver::{ReconcileError, within};
 use crate::api::markers::{CPO_FINALIZER, HO_FINALIZER};
 use crate::api::{AzurePrivateLinkService, ClusterRef, Prune, Role, held_by};
+use crate::runtime::call::{ReconcileError, within};
 
 /// How many custom resources of a namespace are served; HyperShift creates two.
 pub const MOST: usize = 8;
@@ -342,7 +342,7 @@ pub async fn siblings(
     if !again {
         return Ok(all);
     }
-    read_again(&cx.kube, &namespace, all).await
+    read_again(&cx.runtime.kube, &namespace, all).await
 }
 
 /// These custom resources of a namespace as they are now.

@@ -1,7 +1,5 @@
 //! What a controller decides in one reconcile: steps, or a problem that prevents all steps. Data only.
 
-use std::time::Duration;
-
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
@@ -9,6 +7,8 @@ use crate::api::{AzurePrivateLinkService, Reason, Role, held_by};
 use crate::azure::error::{ArmError, Class};
 use crate::azure::plan::{Outcome, Step, Why};
 use crate::azure::resource::Kind;
+use crate::hypershift::problem::{Problem, has_no_time};
+use crate::runtime::requeue::Requeue;
 
 /// Whether a custom resource is built, torn down or left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,61 +38,6 @@ pub fn deleted_at(object: &impl ResourceExt) -> Option<Timestamp> {
     object.meta().deletion_timestamp.as_ref().map(|time| time.0)
 }
 
-/// Why nothing can be done for an object, in the words of a condition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// The condition's reason.
-    pub reason: Reason,
-    /// The condition's message: short and stable.
-    pub message: String,
-    /// After how long to reconcile again though nothing has changed; none where only a change can help.
-    pub again: Option<Duration>,
-    /// The class of Azure's error, if the problem is one.
-    pub class: Option<Class>,
-    /// Whether this is only a read that failed for a short while, or Azure being busy: nothing is known to have
-    /// changed.
-    pub unread: bool,
-}
-
-impl Problem {
-    /// A problem that only a change of some object can solve.
-    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self {
-            reason,
-            message: message.into(),
-            again: None,
-            class: None,
-            unread: false,
-        }
-    }
-
-    /// The problem of an Azure error about `subject`.
-    pub fn error(reason: Reason, subject: &str, error: &ArmError) -> Self {
-        Self {
-            class: Some(error.class),
-            ..Self::new(reason, format!("{subject}: {error}"))
-        }
-    }
-
-    /// The problem of an Azure error in a read of `subject`.
-    pub fn unread(reason: Reason, subject: &str, error: &ArmError) -> Self {
-        if has_no_time(error.class) || !error.lasting {
-            return Self {
-                unread: true,
-                ..Self::error(reason, subject, error)
-            };
-        }
-        let subject = format!("{subject} cannot be read, nothing is known of it now");
-        Self::error(reason, &subject, error)
-    }
-
-    /// This problem, with another reconcile after `wait`.
-    pub fn again(mut self, wait: Duration) -> Self {
-        self.again = Some(wait);
-        self
-    }
-}
-
 /// What one reconcile is to do.
 #[derive(Debug, Clone, Default)]
 pub struct Decision {
@@ -104,8 +49,8 @@ pub struct Decision {
     pub paused: bool,
     /// What to record on the object before the first write.
     pub intent: Option<String>,
-    /// After how long to reconcile again, whatever the resources show.
-    pub again: Option<Duration>,
+    /// When to reconcile again, whatever the resources show.
+    pub requeue: Option<Requeue>,
     /// In a deletion: whether the cluster's other custom resource still uses a part, which therefore has no step.
     pub shared: bool,
     /// In a deletion: a part that may be left and has no step, because nothing shows where it is.
@@ -116,7 +61,7 @@ impl Decision {
     /// A decision that can do nothing because of a problem.
     pub fn stuck(problem: Problem) -> Self {
         Self {
-            again: problem.again,
+            requeue: problem.requeue(),
             problem: Some(problem),
             ..Self::default()
         }
@@ -222,11 +167,6 @@ pub fn first_problem<'a>(
         first.get_or_insert(waiting);
     }
     first
-}
-
-/// Whether Azure is throttling or busy, which is no failure.
-fn has_no_time(class: Class) -> bool {
-    matches!(class, Class::Throttled | Class::Busy)
 }
 
 fn reason_of(error: &ArmError, failure: Reason) -> Reason {

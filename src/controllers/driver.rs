@@ -15,7 +15,7 @@ pub use self::gone::surely_gone;
 use super::abandon;
 use super::context::Context;
 use super::decision::Decision;
-use super::event::{self, Event};
+use super::event;
 use super::facts::{Facts, Needs};
 use super::intent;
 use super::observe::until_decided;
@@ -28,75 +28,14 @@ use crate::azure::observation_cache::ObservationCache;
 use crate::azure::plan::{Outcome, Step, Why};
 use crate::azure::resource::{Kind, Observed};
 use crate::metrics::{KubeResource, KubeVerb};
+use crate::runtime::call::{ReconcileError, changing, within};
+use crate::runtime::event::Event;
+use crate::runtime::requeue::Requeue;
 
-/// The timeout of every Kubernetes call but a watch.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// What was read this shortly before a reconcile counts as read in it: after a conflict the next one begins at once.
 const JUST_NOW: Duration = Duration::from_millis(500);
 /// The most rounds of one reconcile; each makes at least one resource ready.
 const ROUNDS: usize = 16;
-
-/// Why a reconcile could not go on.
-#[derive(Debug, thiserror::Error)]
-pub enum ReconcileError {
-    /// The API server refused or did not answer.
-    #[error("Kubernetes: {0}")]
-    Kube(#[from] kube::Error),
-    /// The object to change had just been read, and somebody has removed it since.
-    #[error("Kubernetes: somebody removed the object first")]
-    Gone,
-    /// The API server did not answer in time.
-    #[error("Kubernetes: no answer in time")]
-    Timeout,
-    /// The first list of a kind is not complete yet, and no decision is made from a part of it.
-    #[error("not all {0} are known yet; /readyz says why")]
-    Unlisted(&'static str),
-}
-
-impl ReconcileError {
-    /// Whether somebody else changed or removed the object first: nothing is wrong, the object is reconciled again.
-    pub fn conflict(&self) -> bool {
-        matches!(self, Self::Gone) || self.refused_with(409)
-    }
-
-    /// Whether the API server rejects the object as invalid.
-    pub fn invalid(&self) -> bool {
-        self.refused_with(422)
-    }
-
-    /// The status fields for which the API server rejects the object.
-    pub(super) fn invalid_fields(&self) -> Vec<&str> {
-        let status = match self {
-            Self::Kube(kube::Error::Api(status)) if self.invalid() => status,
-            _ => return Vec::new(),
-        };
-        let causes = status.details.iter().flat_map(|details| &details.causes);
-        causes.filter_map(|cause| cause.field.strip_prefix("status.")).collect()
-    }
-
-    fn refused_with(&self, code: u16) -> bool {
-        matches!(self, Self::Kube(kube::Error::Api(status)) if status.code == code)
-    }
-}
-
-/// Bounds the time of one Kubernetes call.
-pub async fn within<T>(call: impl Future<Output = kube::Result<T>>) -> Result<T, ReconcileError> {
-    tokio::time::timeout(PATIENCE, call)
-        .await
-        .map_err(|_| ReconcileError::Timeout)?
-        .map_err(ReconcileError::Kube)
-}
-
-/// Like [`within`], for a change or the deletion of an object that was just read: not found means that it is gone.
-pub async fn changing<T>(call: impl Future<Output = kube::Result<T>>) -> Result<T, ReconcileError> {
-    within(call).await.map_err(|error| {
-        if error.refused_with(404) {
-            ReconcileError::Gone
-        } else {
-            error
-        }
-    })
-}
 
 /// A decision and what came of it.
 pub struct Executed<X> {
@@ -123,9 +62,9 @@ pub async fn decided<X>(
     let just_now = began.checked_sub(JUST_NOW).unwrap_or(began);
     loop {
         let (decision, extra) = until_decided(cx, reconcile, facts, decide).await;
-        let mut invalidated = execute::invalidate_cached(&decision.steps, &cx.observations, just_now);
+        let mut invalidated = execute::invalidate_cached(&decision.steps, &cx.arm.observations, just_now);
         if let Some(since) = deleting_since.take_if(|_| decision.nothing_left()) {
-            invalidated.extend(execute::invalidate_gone(&decision.steps, &cx.observations, since));
+            invalidated.extend(execute::invalidate_gone(&decision.steps, &cx.arm.observations, since));
         }
         // Each resource is read again only once: a second read would show nothing better.
         invalidated.retain(|id| read_again.insert(id.clone()));
@@ -171,14 +110,21 @@ pub async fn carry_out<X, R: Future<Output = Result<(), ReconcileError>>>(
             cr = record(cx, cr, intent).await?;
             recorded(cr.clone()).await?;
             let adopted = event::adopted(&decision.steps).filter(|_| !known);
-            cx.events.emit(&event_targets(&cr, also), adopted.as_slice()).await;
+            cx.runtime
+                .events
+                .emit(&event_targets(&cr, also), adopted.as_slice())
+                .await;
         }
-        let outcomes = execute::run(&decision.steps, &cx.arm, &cx.observations, reconcile).await;
-        cx.events
+        let outcomes = execute::run(&decision.steps, &cx.arm.client, &cx.arm.observations, reconcile).await;
+        cx.runtime
+            .events
             .emit(&event_targets(&cr, also), &changes(cx, &decision.steps, &outcomes))
             .await;
         let exhausted = event::call_budget_exhausted(&decision.steps, &outcomes);
-        cx.events.stands(&cr.object_ref(&()), "call budget", exhausted).await;
+        cx.runtime
+            .events
+            .stands(&cr.object_ref(&()), "call budget", exhausted)
+            .await;
         rounds += 1;
         let any_ready = decision
             .steps
@@ -213,8 +159,8 @@ fn invalidate_outdated(cx: &Context, steps: &[Step], outcomes: &[Outcome]) -> bo
     let mut any = false;
     for (step, outcome) in steps.iter().zip(outcomes) {
         let refused = matches!(outcome, Outcome::Failed(error) if error.status == 412);
-        if refused && cx.observations.refused_once(&step.id) {
-            cx.observations.invalidate(&step.id, Instant::now());
+        if refused && cx.arm.observations.refused_once(&step.id) {
+            cx.arm.observations.invalidate(&step.id, Instant::now());
             any = true;
         }
     }
@@ -222,7 +168,7 @@ fn invalidate_outdated(cx: &Context, steps: &[Step], outcomes: &[Outcome]) -> bo
 }
 
 pub(super) fn api(cx: &Context, cr: &AzurePrivateLinkService) -> Api<AzurePrivateLinkService> {
-    Api::namespaced(cx.kube.clone(), &cr.namespace().unwrap_or_default())
+    Api::namespaced(cx.runtime.kube.clone(), &cr.namespace().unwrap_or_default())
 }
 
 /// The objects on which Events about a custom resource are written.
@@ -234,7 +180,7 @@ pub(super) fn event_targets(cr: &AzurePrivateLinkService, also: Option<&ObjectRe
 fn changes(cx: &Context, steps: &[Step], outcomes: &[Outcome]) -> Vec<Event> {
     let changed = steps.iter().zip(outcomes).filter_map(|(step, outcome)| match outcome {
         Outcome::Reached(change) => {
-            cx.metrics.changed(step.kind, &step.id, change);
+            cx.runtime.metrics.changed(step.kind, &step.id, change);
             Some(event::changed(step.kind, &step.id, change))
         }
         _ => None,
@@ -315,7 +261,7 @@ pub async fn release(
     let patch = intent::release_patch(&cr, cx.role);
     let released = patch_object(cx, &cr, &patch).await?;
     tracing::info!(namespace = cr.namespace(), name = cr.name_any(), finalizer, "released");
-    cx.events.emit(&event_targets(&released, also), events).await;
+    cx.runtime.events.emit(&event_targets(&released, also), events).await;
     Ok(released)
 }
 
@@ -324,40 +270,41 @@ async fn patch_object(
     cr: &AzurePrivateLinkService,
     patch: &serde_json::Value,
 ) -> Result<AzurePrivateLinkService, ReconcileError> {
-    let params = cx.patch_params();
+    let params = cx.runtime.patch_params();
     let patched = changing(api(cx, cr).patch(&cr.name_any(), &params, &Patch::Merge(patch))).await?;
-    cx.metrics.kube_write(KubeResource::PrivateLinkService, KubeVerb::Patch);
+    cx.runtime
+        .metrics
+        .kube_write(KubeResource::PrivateLinkService, KubeVerb::Patch);
     Ok(patched)
 }
 
-/// How long until the next reconcile: until the first resource is due to be read again, or as the decision says.
+/// When the next reconcile is due: when the first resource is due to be read again, or as the decision says.
 ///
 /// A resource that was not read because it waits for another one does not count: it would always be due. A connection
 /// counts by itself, not by its Private Link Service: if its removal was refused, it is due earlier.
-pub fn requeue_after(cx: &Context, decision: &Decision, now: Instant) -> Duration {
+pub fn requeue(cx: &Context, decision: &Decision, now: Instant) -> Requeue {
     let were_read = |step: &&Step| step.found.is_some() || !matches!(step.why, Why::Needs(_));
     let were_read = decision.steps.iter().filter(were_read);
-    let next_read = cx.observations.next_read(were_read.map(|step| &step.id));
-    let resources = next_read.map(|due| due.saturating_duration_since(now));
+    let next_read = cx.arm.observations.next_read(were_read.map(|step| &step.id));
+    let resources = next_read.map(|due| Requeue::new(due.saturating_duration_since(now), Requeue::READ_DUE));
     let lists = decision
         .steps
         .iter()
         .filter_map(|step| unread_list(cx, step, now))
         .min();
-    [resources, lists, decision.again, Some(cx.resync)]
-        .into_iter()
-        .flatten()
-        .min()
-        .unwrap_or(cx.resync)
+    let lists = lists.map(|after| Requeue::new(after, Requeue::LIST_DUE));
+    let resync = Requeue::new(cx.runtime.resync, Requeue::RESYNC);
+    let others = [resources, lists, decision.requeue].into_iter().flatten();
+    resync.or_earlier(Requeue::earliest(others))
 }
 
 /// Expedites what a lock forbids, so that it is tried once more when the lock has lasted so long that the resource is
 /// left.
 pub fn await_locks(cx: &Context, decision: &Decision, outcomes: &[Outcome], now: Instant) {
     for step in abandon::locked(decision, outcomes) {
-        let remaining = abandon::OVERDUE.checked_sub(cx.observations.failing_for(&step.id, now));
+        let remaining = abandon::OVERDUE.checked_sub(cx.arm.observations.failing_for(&step.id, now));
         if let Some(remaining) = remaining.filter(|remaining| !remaining.is_zero()) {
-            cx.observations.expedite(&step.id, remaining, now);
+            cx.arm.observations.expedite(&step.id, remaining, now);
         }
     }
 }
@@ -368,11 +315,11 @@ fn unread_list(cx: &Context, step: &Step, now: Instant) -> Option<Duration> {
     let key = step.id.to_string();
     match &step.why {
         Why::Unread(error) if error.class != Class::Gone => {
-            let resource_unread = matches!(cx.observations.fresh(&step.id, now), Some(Observed::ReadFailed(_)));
+            let resource_unread = matches!(cx.arm.observations.fresh(&step.id, now), Some(Observed::ReadFailed(_)));
             (!resource_unread).then(|| cx.polls.wait(&key, error.delay(1), now))
         }
         _ => {
-            if step.gone() || !cx.observations.list_is_unread(&step.id) {
+            if step.gone() || !cx.arm.observations.list_is_unread(&step.id) {
                 cx.polls.over(&key);
             }
             None

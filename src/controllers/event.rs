@@ -1,7 +1,5 @@
 //! Which Events a reconcile emits: one for each change, none if nothing changes. Pure.
 
-use std::collections::HashMap;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::api::{ConditionType, Reason, Status};
@@ -11,106 +9,7 @@ use crate::azure::plan::{Change, Outcome, Step, Why};
 use crate::azure::resource::Kind;
 use crate::conditions::NewCondition;
 use crate::controllers::decision::Decision;
-
-/// What has happened: the Event's reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum What {
-    /// A resource was absent and is now as desired.
-    Created,
-    /// What the custom resource needs was there already, and is owned.
-    Adopted,
-    /// A resource differed and is now as desired.
-    Repaired,
-    /// A resource could not be changed in place and was recreated.
-    Replaced,
-    /// Something must not be changed, or something is asked for that is not possible.
-    Refused,
-    /// Azure denies access.
-    Denied,
-    /// Azure's request limit is reached.
-    Throttled,
-    /// A resource was called too often, and is left alone for a while: a defect of this program.
-    CallBudgetExhausted,
-    /// Another controller plays the same role.
-    Contested,
-    /// Something stays that others use, that nothing proves owned, or that could not be read.
-    Released,
-    /// An owned resource may be left in Azure, as somebody allowed.
-    Abandoned,
-    /// Nothing owned is left, except what the cluster's other custom resource uses.
-    Gone,
-    /// A namespace has more custom resources than are served.
-    NotServed,
-    /// This process waits for something. Written on its own pod.
-    NotReady,
-}
-
-impl What {
-    /// The Event's `reason`.
-    pub fn reason(self) -> &'static str {
-        match self {
-            What::Created => "Created",
-            What::Adopted => "Adopted",
-            What::Repaired => "Repaired",
-            What::Replaced => "Replaced",
-            What::Refused => "Refused",
-            What::Denied => "Denied",
-            What::Throttled => "Throttled",
-            What::CallBudgetExhausted => "CallBudgetExhausted",
-            What::Contested => "OtherControllerActive",
-            What::Released => "Released",
-            What::Abandoned => "Abandoned",
-            What::Gone => "Gone",
-            What::NotServed => "NotServed",
-            What::NotReady => "NotReady",
-        }
-    }
-
-    /// The Event's `action`: what was tried.
-    pub fn action(self) -> &'static str {
-        match self {
-            What::Created => "Create",
-            What::Adopted => "Adopt",
-            What::Repaired => "Repair",
-            What::Replaced => "Replace",
-            What::Refused
-            | What::Denied
-            | What::Throttled
-            | What::CallBudgetExhausted
-            | What::Contested
-            | What::NotServed => "Reconcile",
-            What::Released | What::Abandoned | What::Gone => "Delete",
-            What::NotReady => "Wait",
-        }
-    }
-
-    /// Whether a person should check it: the Event's `type` is Warning.
-    pub fn warns(self) -> bool {
-        !matches!(
-            self,
-            What::Created | What::Adopted | What::Repaired | What::Replaced | What::Gone
-        )
-    }
-}
-
-/// Something that has happened to an object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
-    /// What has happened.
-    pub what: What,
-    /// The text for people: short, with ARM ids, but no text of Azure's.
-    pub note: String,
-}
-
-impl Event {
-    /// An Event with this note.
-    pub fn new(what: What, note: impl Into<String>) -> Self {
-        Self {
-            what,
-            note: note.into(),
-        }
-    }
-}
+use crate::runtime::event::{Event, Standing, What};
 
 /// The Event for a resource that is as desired after a change.
 pub fn changed(kind: Kind, id: &ResourceId, change: &Change) -> Event {
@@ -191,9 +90,6 @@ pub fn left(decision: &Decision) -> Vec<Event> {
 pub fn not_read(why: &str) -> Event {
     Event::new(What::Released, format!("{why}; nothing was looked at in Azure"))
 }
-
-/// The problems of a custom resource, by topic. Each is published when it appears, not while it lasts.
-pub type Standing = HashMap<&'static str, String>;
 
 /// The Events for new problems. `stored` are the conditions as they were before, the other role's too: an earlier
 /// process or the other role has published what they report.

@@ -6,13 +6,13 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::claims::{self, Claim, Claims, Holder};
-use super::decision::Problem;
 use super::intent::HoIntent;
 use crate::api::hypershift::{AzurePlatform, ClusterSpec, PUBLIC_CLOUD};
 use crate::api::markers::CLUSTER_ANNOTATION;
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, Paused, Reason};
 use crate::azure::id::{ResourceId, is_uuid, same};
 use crate::azure::resource::Kind;
+use crate::hypershift::problem::Problem;
 use crate::names;
 
 /// A cluster's identity.
@@ -81,7 +81,7 @@ fn agree(
             Reason::HostedControlPlaneNotFound,
             "the HostedControlPlane does not exist".to_owned(),
         )
-        .again(IDENTITY_RETRY)
+        .requeue_after(IDENTITY_RETRY)
     })?;
     let own = of_spec(&cluster.name, &hosted.spec)?;
     let annotation = control_plane.annotations().get(CLUSTER_ANNOTATION).map(String::as_str);
@@ -90,7 +90,7 @@ fn agree(
         && cluster_ref(annotation).as_ref() == Ok(cluster);
     if !same {
         let text = "HostedCluster and HostedControlPlane disagree on the cluster";
-        return Err(Problem::new(Reason::IdentityMismatch, text).again(IDENTITY_RETRY));
+        return Err(Problem::new(Reason::IdentityMismatch, text).requeue_after(IDENTITY_RETRY));
     }
     for spec in [&hosted.spec, &control_plane.spec] {
         let named = spec
@@ -100,7 +100,7 @@ fn agree(
             .map_or(PUBLIC_CLOUD, AzurePlatform::cloud_name);
         if named != cloud {
             let text = format!("the cluster is in {named}, this process serves {cloud}");
-            return Err(Problem::new(Reason::CloudMismatch, text).again(IDENTITY_RETRY));
+            return Err(Problem::new(Reason::CloudMismatch, text).requeue_after(IDENTITY_RETRY));
         }
     }
     Ok(own)
@@ -123,7 +123,7 @@ pub fn vouched(
     let came_later = all.holders(&derives).any(|holder| holder.object == cluster);
     if hosted.is_some() && named.is_none() && came_later {
         let text = "an older HostedCluster has its control plane in this namespace";
-        return Err(Problem::new(Reason::DuplicateIdentity, text).again(IDENTITY_RETRY));
+        return Err(Problem::new(Reason::DuplicateIdentity, text).requeue_after(IDENTITY_RETRY));
     }
     let identity = agree(&namespace, &cluster, named, control_plane, cloud)?;
     let problem = named
@@ -162,13 +162,15 @@ fn contested(hosted: &HostedCluster, control_plane: &HostedControlPlane, all: &C
             .map(|(_, host)| claimed(format!("another HostedCluster has the host name {host}")))
     };
     // The event that ends the problem may be one that this role does not watch.
-    by_older.or_else(by_any).map(|problem| problem.again(IDENTITY_RETRY))
+    by_older
+        .or_else(by_any)
+        .map(|problem| problem.requeue_after(IDENTITY_RETRY))
 }
 
 /// Why a custom resource's cluster may not use the NAT subnet that it gives.
 pub fn foreign_nat_subnet(cr: &AzurePrivateLinkService, hosted: &HostedCluster, all: &Claims) -> Option<Problem> {
     let given = cr.spec.nat_subnet_id.as_deref()?;
-    let refused = |text: &str| Some(Problem::new(Reason::ScopeNotAllowed, text).again(IDENTITY_RETRY));
+    let refused = |text: &str| Some(Problem::new(Reason::ScopeNotAllowed, text).requeue_after(IDENTITY_RETRY));
     if !claims::nat_subnet(&hosted.spec).is_some_and(|named| same(named, given)) {
         return refused("natSubnetID is not that of the HostedCluster");
     }
@@ -292,7 +294,7 @@ pub fn paused(spec: &ClusterSpec, now: Timestamp) -> Option<Problem> {
         Paused::Indefinitely => Some(Problem::new(Reason::Provisioning, message)),
         Paused::Until(end) => {
             let wait = Duration::try_from(end.duration_since(now)).unwrap_or_default();
-            Some(Problem::new(Reason::Provisioning, message).again(wait))
+            Some(Problem::new(Reason::Provisioning, message).requeue_after(wait))
         }
     }
 }

@@ -8,13 +8,13 @@ use tokio::time::Instant;
 
 use super::context::Context;
 use super::facts::{Facts, Need, Needs};
-use super::polls;
 use crate::azure::client::Reconcile;
 use crate::azure::error::ArmError;
 use crate::azure::id::SubscriptionId;
 use crate::azure::load_balancer::Frontend;
 use crate::azure::read::Reader;
 use crate::azure::resource::{Kind, Observed};
+use crate::runtime::polls;
 
 /// The greatest age of a list that is searched for something that must have just appeared. Whatever appears, and
 /// wherever, the list is not read more often.
@@ -44,9 +44,15 @@ async fn satisfy(cx: &Context, reconcile: Reconcile, facts: &mut Facts, needs: N
                 facts.fresh_reads.insert(id);
             }
             Need::Frontends(subscription, group) => {
-                let found = frontends(cx, reconcile, &subscription, group.as_deref(), cx.resync * 4 / 5)
-                    .await
-                    .1;
+                let found = frontends(
+                    cx,
+                    reconcile,
+                    &subscription,
+                    group.as_deref(),
+                    cx.runtime.resync * 4 / 5,
+                )
+                .await
+                .1;
                 facts.frontends.insert((subscription, group), found);
             }
             Need::NewFrontends(subscription, group, namespace) => {
@@ -68,9 +74,10 @@ async fn satisfy(cx: &Context, reconcile: Reconcile, facts: &mut Facts, needs: N
                 };
                 let found = cx
                     .arm
+                    .client
                     .list(reconcile, kind, zone.subscription(), &format!("{zone}/{part}"))
                     .await;
-                let found = cx.observations.list_of(&zone, found, Instant::now());
+                let found = cx.arm.observations.list_of(&zone, found, Instant::now());
                 facts.inside.insert((kind, zone), found);
             }
         }
@@ -80,9 +87,9 @@ async fn satisfy(cx: &Context, reconcile: Reconcile, facts: &mut Facts, needs: N
 /// The reader of single resources for one reconcile.
 pub(super) fn reader_for(cx: &Context, reconcile: Reconcile) -> Reader<'_> {
     Reader {
-        client: &cx.arm,
-        observations: &cx.observations,
-        inventory: &cx.inventory,
+        client: &cx.arm.client,
+        observations: &cx.arm.observations,
+        inventory: &cx.arm.inventory,
         reconcile,
     }
 }
@@ -106,15 +113,15 @@ async fn read_single(cx: &Context, reconcile: Reconcile, facts: &mut Facts, need
     let now = Instant::now();
     let gone = results
         .iter()
-        .filter_map(|(id, _)| Some((id.clone(), cx.observations.gone_for(id, now)?)));
+        .filter_map(|(id, _)| Some((id.clone(), cx.arm.observations.gone_for(id, now)?)));
     facts.gone_for.extend(gone);
     for (id, observed) in &results {
         // An earlier read may have shown it otherwise.
         facts.proven.remove(id);
         facts.surely_gone.remove(id);
         match observed {
-            Observed::Found(body) if cx.observations.is_proven(id, body) => drop(facts.proven.insert(id.clone())),
-            Observed::Absent if cx.observations.surely_gone(id) => drop(facts.surely_gone.insert(id.clone())),
+            Observed::Found(body) if cx.arm.observations.is_proven(id, body) => drop(facts.proven.insert(id.clone())),
+            Observed::Absent if cx.arm.observations.surely_gone(id) => drop(facts.surely_gone.insert(id.clone())),
             _ => {}
         }
     }
@@ -128,8 +135,9 @@ async fn frontends(
     group: Option<&str>,
     age: Duration,
 ) -> (Instant, Result<Vec<Frontend>, ArmError>) {
-    cx.inventory
-        .frontends(&cx.arm, reconcile, subscription, group, age)
+    cx.arm
+        .inventory
+        .frontends(&cx.arm.client, reconcile, subscription, group, age)
         .await
 }
 
@@ -191,7 +199,7 @@ mod tests {
         let mut cx = sample::context(kube::Client::new(nobody, "default"));
         let azure = Arc::new(Empty::default());
         let endpoint = "https://management.azure.com".parse().unwrap();
-        cx.arm = Client::new(azure.clone(), endpoint, azure.clone(), cx.metrics.clone());
+        cx.arm.client = Client::new(azure.clone(), endpoint, azure.clone(), cx.runtime.metrics.clone());
         for _ in 0..600 {
             search(&cx, "attacker").await;
             tokio::time::sleep(Duration::from_millis(100)).await;

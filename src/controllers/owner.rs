@@ -4,11 +4,11 @@ use kube::{Api, ResourceExt};
 
 use super::cluster_index::ClusterIndex;
 use super::context::Context;
-use super::driver::{ReconcileError, within};
 use super::identity;
 use crate::api::markers::CLUSTER_ANNOTATION;
 use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane};
 use crate::names;
+use crate::runtime::call::{ReconcileError, within};
 
 /// The owner, if it is still the object that the owner reference names by UID.
 pub async fn control_plane(
@@ -20,7 +20,7 @@ pub async fn control_plane(
     let Some(owner) = owners.next() else {
         return Ok(None);
     };
-    let api: Api<HostedControlPlane> = Api::namespaced(cx.kube.clone(), &cr.namespace().unwrap_or_default());
+    let api: Api<HostedControlPlane> = Api::namespaced(cx.runtime.kube.clone(), &cr.namespace().unwrap_or_default());
     Ok(within(api.get_opt(&owner.name))
         .await?
         .filter(|found| found.metadata.uid.as_ref() == Some(&owner.uid)))
@@ -37,7 +37,7 @@ pub async fn hosted_cluster(
     let namespace = cr.namespace().unwrap_or_default();
     let candidates = identity::candidates(annotation, &namespace, &cluster_index.clusters());
     for cluster in candidates {
-        let api: Api<HostedCluster> = Api::namespaced(cx.kube.clone(), &cluster.namespace);
+        let api: Api<HostedCluster> = Api::namespaced(cx.runtime.kube.clone(), &cluster.namespace);
         if let Some(found) = within(api.get_opt(&cluster.name)).await? {
             return Ok(Some(found));
         }

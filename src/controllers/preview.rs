@@ -3,8 +3,6 @@
 //!
 //! Holds ids, states, reasons and fields of the status; never tags, bodies or tokens.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
@@ -20,6 +18,7 @@ use crate::azure::id::ResourceId;
 use crate::azure::plan::{Outcome, Step, Verb, Why};
 use crate::azure::resource::{Kind, Observed};
 use crate::conditions;
+use crate::runtime::requeue::Requeue;
 
 /// What a reconcile has read and decided, up to where it would send the first write.
 pub struct DryRun {
@@ -35,8 +34,8 @@ pub struct DryRun {
     pub report: Option<Report>,
     /// The finalizers that it would set on other objects.
     pub holds: Vec<FinalizerChange>,
-    /// After how long the next reconcile would be due.
-    pub wait: Option<Duration>,
+    /// When the next reconcile would be due.
+    pub requeue: Option<Requeue>,
 }
 
 impl DryRun {
@@ -49,7 +48,7 @@ impl DryRun {
             decision: Decision::default(),
             report: None,
             holds: Vec::new(),
-            wait: None,
+            requeue: None,
         }
     }
 }
@@ -94,6 +93,8 @@ pub struct Preview {
     pub conditions: Vec<ConditionChange>,
     /// After how many seconds the next reconcile would be due.
     pub requeue_after_seconds: Option<u64>,
+    /// Why the next reconcile would be due then.
+    pub requeue_reason: Option<&'static str>,
 }
 
 /// Something that is known, and how it was found.
@@ -220,7 +221,8 @@ impl Preview {
             intent: intent.and_then(|text| serde_json::from_str(text).ok()),
             fields,
             conditions: report.map(|report| condition_changes(cr, report)).unwrap_or_default(),
-            requeue_after_seconds: dry_run.wait.map(|wait| wait.as_secs()),
+            requeue_after_seconds: dry_run.requeue.map(|requeue| requeue.after.as_secs()),
+            requeue_reason: dry_run.requeue.map(|requeue| requeue.why),
         }
     }
 }

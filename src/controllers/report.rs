@@ -14,7 +14,7 @@ use crate::azure::id::same;
 use crate::conditions::{self, NewCondition};
 use crate::controllers::abandon;
 use crate::controllers::contention::PublishedConditions;
-use crate::controllers::decision::Problem;
+use crate::hypershift::problem::Problem;
 
 /// The desired conditions and plain fields.
 #[derive(Debug, Clone, PartialEq, Default)]

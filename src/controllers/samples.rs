@@ -13,20 +13,20 @@ pub(super) const MANAGEMENT: &str = "33333333-3333-4333-8333-333333333333";
 pub(super) const ALIAS: &str = "pls-id.6b1f0a2c-3d4e-4f50-8a61-7b8c9d0e1f22.eastus.azure.privatelinkservice";
 
 /// `/subscriptions/…/providers/Microsoft.Network/…` in the guest's group.
-pub(super) fn guest(path: &str) -> String {
+pub(crate) fn guest(path: &str) -> String {
     format!("/subscriptions/{GUEST}/resourceGroups/guest/providers/Microsoft.Network/{path}")
 }
 
 /// A path like [`guest`], in the management group.
-pub(super) fn management(path: &str) -> String {
+pub(crate) fn management(path: &str) -> String {
     format!("/subscriptions/{MANAGEMENT}/resourceGroups/mgmt/providers/Microsoft.Network/{path}")
 }
 
-pub(super) fn id(text: &str) -> ResourceId {
+pub(crate) fn id(text: &str) -> ResourceId {
     ResourceId::parse(text).unwrap()
 }
 
-pub(super) fn identity() -> Identity {
+pub(crate) fn identity() -> Identity {
     Identity {
         name: "example".into(),
         cluster_id: "id".into(),
@@ -35,7 +35,7 @@ pub(super) fn identity() -> Identity {
 }
 
 /// A custom resource of the cluster, with this status and these annotations.
-pub(super) fn cr(status: Value, annotations: Value) -> AzurePrivateLinkService {
+pub(crate) fn cr(status: Value, annotations: Value) -> AzurePrivateLinkService {
     let vnet = guest("virtualNetworks/v");
     serde_json::from_value(json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",
         "metadata": {"name": "private-router", "namespace": "clusters-example", "uid": "u", "generation": 1, "annotations": annotations},
@@ -47,7 +47,7 @@ pub(super) fn cr(status: Value, annotations: Value) -> AzurePrivateLinkService {
 
 /// Runs a decision and answers its needs from `resources`; what is not there is absent. Returns the ids that it asked
 /// for.
-pub(super) fn decided<T>(
+pub(crate) fn decided<T>(
     mut facts: Facts,
     resources: &[(String, Value)],
     decide: impl Fn(&Facts) -> Result<T, Needs>,

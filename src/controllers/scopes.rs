@@ -8,12 +8,12 @@ use std::collections::{BTreeSet, HashSet};
 use kube::ResourceExt;
 use serde::Deserialize;
 
-use super::decision::Problem;
 use crate::api::markers::CLUSTER_ANNOTATION;
 use crate::api::{AzurePrivateLinkService, ClusterRef, Reason};
 use crate::azure::id::{ResourceId, SubscriptionId};
 use crate::azure::resource::Kind;
 use crate::azure::scope::Scope;
+use crate::hypershift::problem::Problem;
 use crate::names;
 use crate::observer::spec::dns_name;
 

@@ -1,8 +1,8 @@
 //! What each controller watches.
 
+use std::convert::Infallible;
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
@@ -18,17 +18,18 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::cluster_index::ClusterIndex;
-use super::concurrency_limit::ConcurrencyLimit;
 use super::context::Context;
 use super::hosted_cluster;
-use super::run::{Reconciler, Runner};
-use super::watch_health::WatchHealth;
+use super::reconciler::CustomResourceReconciler;
 use crate::api::markers::{CLUSTER_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER};
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, Prune, other_writer};
 use crate::azure::id::ResourceId;
 use crate::metrics::{Controller as Label, Watched};
 use crate::names;
 use crate::observer::{self, Observer};
+use crate::runtime::concurrency_limit::ConcurrencyLimit;
+use crate::runtime::reconcile::{self, Runner};
+use crate::runtime::watch_health::WatchHealth;
 
 mod heard;
 mod whom;
@@ -90,9 +91,12 @@ impl Scope {
 
     /// Like [`Self::changes`], for a controller that remembers what it observed in Azure: others may have led some of
     /// the objects.
-    fn changes_for<R: Reconciler>(&self, runner: &Arc<Runner<R>>) -> impl Stream<Item = ()> + Send + use<R> {
+    fn changes_for<R: CustomResourceReconciler>(
+        &self,
+        runner: &Arc<Runner<R>>,
+    ) -> impl Stream<Item = ()> + Send + use<R> {
         let (cx, runner) = (Arc::clone(&runner.cx), Arc::clone(runner));
-        let again = each(self.again.clone()).inspect(move |()| cx.observations.others_were_at_it());
+        let again = each(self.again.clone()).inspect(move |()| cx.arm.observations.others_were_at_it());
         stream::select(again, each(self.health.relists())).inspect(move |()| runner.pacer.wake_all())
     }
 
@@ -168,7 +172,7 @@ fn stored<K: Watchable>(
 
 /// The custom resources for the work queue. Their next reconcile reads again, because something that is read for them
 /// has changed.
-fn woken<R: Reconciler>(
+fn woken<R: CustomResourceReconciler>(
     runner: &Runner<R>,
     all: Vec<Arc<AzurePrivateLinkService>>,
 ) -> Vec<ObjectRef<AzurePrivateLinkService>> {
@@ -180,14 +184,17 @@ fn woken<R: Reconciler>(
 }
 
 /// The custom resource that is next in the write queue of a resource, for the work queue: its reconcile is due now.
-fn next_writer<R: Reconciler>(runner: &Runner<R>, id: &ResourceId) -> Option<ObjectRef<AzurePrivateLinkService>> {
+fn next_writer<R: CustomResourceReconciler>(
+    runner: &Runner<R>,
+    id: &ResourceId,
+) -> Option<ObjectRef<AzurePrivateLinkService>> {
     let (uid, waiting) = runner.cx.awaiting.take(id)?;
     runner.pacer.due(&uid, Instant::now());
     Some(waiting)
 }
 
 /// Drops what is kept of each custom resource that is gone: it is not reconciled any more.
-fn forget_gone<R: Reconciler>(
+fn forget_gone<R: CustomResourceReconciler>(
     runner: &Arc<Runner<R>>,
 ) -> impl FnMut(&watcher::Event<AzurePrivateLinkService>) + Send + use<R> {
     let runner = Arc::clone(runner);
@@ -195,8 +202,12 @@ fn forget_gone<R: Reconciler>(
 }
 
 /// Runs a controller for the HO role, over the custom resources and the HostedClusters that they name.
-pub async fn link_services<R: Reconciler>(runner: Arc<Runner<R>>, scope: Scope, cluster_index: Arc<ClusterIndex>) {
-    let client = runner.cx.kube.clone();
+pub async fn link_services<R: CustomResourceReconciler>(
+    runner: Arc<Runner<R>>,
+    scope: Scope,
+    cluster_index: Arc<ClusterIndex>,
+) {
+    let client = runner.cx.runtime.kube.clone();
     let heard = {
         let (cx, cluster_index) = (Arc::clone(&runner.cx), Arc::clone(&cluster_index));
         let mut forget = forget_gone(&runner);
@@ -211,7 +222,7 @@ pub async fn link_services<R: Reconciler>(runner: Arc<Runner<R>>, scope: Scope, 
     let known = runner.cx.resources.store();
     let next_writers = {
         let runner = Arc::clone(&runner);
-        let next_writers = runner.cx.observations.next_in_queue();
+        let next_writers = runner.cx.arm.observations.next_in_queue();
         next_writers.filter_map(move |id| std::future::ready(next_writer(&runner, &id)))
     };
     let controller = Controller::for_stream(resources.touched_objects(), known)
@@ -222,23 +233,23 @@ pub async fn link_services<R: Reconciler>(runner: Arc<Runner<R>>, scope: Scope, 
         .reconcile_on(runner.cx.resources.promoted())
         .reconcile_on(next_writers)
         .reconcile_all_on(scope.changes_for(&runner));
-    super::run::run(controller, runner, scope.concurrency, scope.stop).await;
+    reconcile::run(controller, runner, scope.concurrency, scope.stop).await;
 }
 
 /// Runs a controller for the CPO role, over the custom resources and the control planes that own them; and over all
 /// HostedClusters, where these vouch for them.
-pub async fn endpoints<R: Reconciler>(
+pub async fn endpoints<R: CustomResourceReconciler>(
     runner: Arc<Runner<R>>,
     scope: Scope,
     hosted_clusters: Option<Arc<ClusterIndex>>,
 ) {
-    let client = runner.cx.kube.clone();
+    let client = runner.cx.runtime.kube.clone();
     let planes = scope.events(&client, pages());
     let contested = {
         let runner = Arc::clone(&runner);
         move |cr: &AzurePrivateLinkService| {
             // Watches keep nothing of the part that shows another writer.
-            if other_writer(cr, runner.cx.role, Timestamp::now(), runner.cx.resync).is_some() {
+            if other_writer(cr, runner.cx.role, Timestamp::now(), runner.cx.runtime.resync).is_some() {
                 runner.pacer.wake(&cr.uid().unwrap_or_default());
             }
         }
@@ -277,13 +288,13 @@ pub async fn endpoints<R: Reconciler>(
         }
     };
     let controller = controller.reconcile_all_on(scope.changes_for(&runner));
-    super::run::run(controller, runner, scope.concurrency, scope.stop).await;
+    reconcile::run(controller, runner, scope.concurrency, scope.stop).await;
 }
 
 /// Runs the observer for the CPO role, over the control planes, the Services that publish them and their custom
 /// resources. `cloud` is the Azure cloud that this process serves.
 pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope) {
-    let client = cx.kube.clone();
+    let client = cx.runtime.kube.clone();
     let services = |which| scope.events::<Service>(&client, which);
     let label = pages().labels(&format!("{EXTERNAL_LABEL}={EXTERNAL_VALUE}"));
     let (external, external_events) = stored(services(label));
@@ -319,14 +330,14 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
                 async move {
                     let namespace = control_plane.namespace().unwrap_or_default();
                     if observer.context().excluded.contains(&namespace) {
-                        return Ok(Action::await_change());
+                        return Ok::<_, Infallible>(Action::await_change());
                     }
                     let work = || observer::reconcile(control_plane, Arc::clone(&observer));
-                    let action = limit.take(&observer.context().metrics, &namespace, work).await;
-                    action.unwrap_or_else(|| Ok(Action::await_change()))
+                    let action = limit.take(&observer.context().runtime.metrics, &namespace, work).await;
+                    Ok(action.unwrap_or_else(Action::await_change))
                 }
             },
-            |_, _, _| Action::requeue(Duration::from_secs(10)),
+            |_, never, _| match *never {},
             observer,
         );
     reconciles.for_each(async |_| {}).await;
@@ -335,7 +346,7 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
 /// Runs a controller for the HO role where it sums up conditions, over HostedClusters and the custom resources that
 /// name them.
 pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope) {
-    let client = cx.kube.clone();
+    let client = cx.runtime.kube.clone();
     let limit = Arc::new(ConcurrencyLimit::new(Label::HostedCluster, scope.concurrency));
     let ending = Arc::clone(&limit);
     let only = scope.namespace.clone();
@@ -345,7 +356,7 @@ pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope) {
             let cx = Arc::clone(&cx);
             gone(move |uid| {
                 cx.published.forget(uid);
-                cx.failures.over(uid);
+                cx.runtime.failures.over(uid);
             })
         });
     let (reader, clusters) = stored(clusters);
@@ -363,11 +374,11 @@ pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope) {
                 async move {
                     let namespace = names::control_plane_namespace(&hosted_cluster::reference(&cluster));
                     let work = || hosted_cluster::reconcile(cluster, Arc::clone(&cx), only.as_deref());
-                    let action = limit.take(&cx.metrics, &namespace, work).await;
-                    action.unwrap_or_else(|| Ok(Action::await_change()))
+                    let action = limit.take(&cx.runtime.metrics, &namespace, work).await;
+                    Ok::<_, Infallible>(action.unwrap_or_else(Action::await_change))
                 }
             },
-            |_, _, _| Action::requeue(Duration::from_secs(10)),
+            |_, never, _| match *never {},
             cx,
         );
     reconciles.for_each(async |_| {}).await;

@@ -7,12 +7,14 @@ use kube::{Resource, ResourceExt};
 use tokio::time::Instant;
 
 use super::context::Context;
-use super::driver::{ReconcileError, TRIES, api, changing, event_targets, reread_after_conflict};
-use super::event::{Event, What};
+use super::driver::{TRIES, api, event_targets, reread_after_conflict};
+use super::event;
 use super::report::{Report, conditions_patch, fields_patch};
 use crate::api::{AzurePrivateLinkService, other_writer};
 use crate::conditions;
 use crate::metrics::{KubeResource, KubeVerb};
+use crate::runtime::call::{ReconcileError, changing};
+use crate::runtime::event::{Event, Standing, What};
 
 /// Writes what differs, if anything but time does: plain fields by a guarded merge patch, conditions by a guarded
 /// apply, unless another writer has to be left alone. Events about problems in it are written on the custom resource
@@ -42,33 +44,37 @@ async fn write_once(
     let before = cr.status.clone().unwrap_or_default().conditions;
     let uid = cr.uid().unwrap_or_default();
     let stamp = Timestamp::now();
-    let contested = other_writer(cr, cx.role, stamp, cx.resync).map(|other| {
+    let contested = other_writer(cr, cx.role, stamp, cx.runtime.resync).map(|other| {
         let note = format!("{other} writes this status too: let only one controller serve the cluster");
         Event::new(What::Contested, note)
     });
-    cx.events.stands(&cr.object_ref(&()), "other writer", contested).await;
+    cx.runtime
+        .events
+        .stands(&cr.object_ref(&()), "other writer", contested)
+        .await;
     let report = write_fields(cx, cr, report.clone()).await?;
     let mut published = cx.published.of(&uid);
     let now = Instant::now().into_std();
     let own = conditions::merge(&before, report.conditions.clone(), stamp);
     let due = published.to_be_written(&before, &own, now);
     if due && let Some(patch) = conditions_patch(cr, &published.to_write(&before, &own, now)) {
-        let params = cx.patch_params().force();
+        let params = cx.runtime.patch_params().force();
         *cr = changing(api(cx, cr).patch_status(&cr.name_any(), &params, &Patch::Apply(&patch))).await?;
-        cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
+        cx.runtime
+            .metrics
+            .kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
         log_conditions(cr, &report);
         let created = cr.metadata.creation_timestamp.as_ref();
         if let Some((since, duration)) = conditions::became_available(&before, &own, created) {
-            cx.metrics.available_after(since, duration);
+            cx.runtime.metrics.available_after(since, duration);
         }
         published.written(&before, &own, now);
     } else {
         published.unchanged(&before, &own, now);
     }
     cx.published.keep(&uid, published);
-    cx.events
-        .troubles(&event_targets(cr, also), &before, &report.conditions)
-        .await;
+    let new_problems = |standing: &mut Standing| event::troubles(standing, &before, &report.conditions);
+    cx.runtime.events.emit_new(&event_targets(cr, also), new_problems).await;
     Ok(())
 }
 
@@ -79,12 +85,14 @@ async fn write_fields(
     cr: &mut AzurePrivateLinkService,
     mut report: Report,
 ) -> Result<Report, ReconcileError> {
-    let params = cx.patch_params();
+    let params = cx.runtime.patch_params();
     while let Some(patch) = fields_patch(cr, &report) {
         let write = api(cx, cr);
         match changing(write.patch_status(&cr.name_any(), &params, &Patch::Merge(&patch))).await {
             Ok(written) => {
-                cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
+                cx.runtime
+                    .metrics
+                    .kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
                 *cr = written;
                 break;
             }

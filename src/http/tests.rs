@@ -12,8 +12,8 @@ use tokio::net::TcpStream;
 use tower::ServiceExt;
 
 use super::*;
-use crate::controllers::concurrency_limit::ConcurrencyLimit;
 use crate::metrics::Controller;
+use crate::runtime::concurrency_limit::ConcurrencyLimit;
 
 fn pages() -> Pages {
     Pages {

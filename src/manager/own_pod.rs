@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyperlink::config::{Config, Pod};
-use hyperlink::controllers::event::{Event, What};
-use hyperlink::controllers::recorder::Recorder;
+use hyperlink::controllers::context::recorder;
 use hyperlink::http::Readiness;
 use hyperlink::metrics::Metrics;
+use hyperlink::runtime::event::{Event, What};
+use hyperlink::runtime::recorder::Recorder;
 use k8s_openapi::api::core::v1::ObjectReference;
 use tokio::task::JoinSet;
 
@@ -24,7 +25,7 @@ pub(super) fn start_status_reports(
     let mut reports = JoinSet::new();
     if let (Some(pod), Some(role)) = (config.pod.clone(), config.roles.first().copied()) {
         // Not through the gate: a process that waits does not lead.
-        let recorder = Recorder::new(kube::Client::try_from(kube)?, role, &pod.name, metrics);
+        let recorder = recorder(kube::Client::try_from(kube)?, role, &pod.name, metrics);
         reports.spawn(report(readiness, pod, recorder));
     }
     Ok(reports)

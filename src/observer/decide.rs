@@ -4,14 +4,12 @@
 //! Nothing here ever deletes a custom resource. That of a deleted Service, or one that OAuth no longer needs, stays
 //! until a person deletes it, and its conditions report that there is no load balancer. Then it is not created again.
 
-use std::net::IpAddr;
-use std::time::Duration;
-
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt};
 use serde_json::{Map, Value, json};
+use std::net::IpAddr;
 
 use super::spec::{self, DesiredSpec, MOST_SUBSCRIPTIONS};
 use crate::api::hypershift::{AzurePlatform, ClusterSpec, PrivateType, PublishingType, Topology};
@@ -19,6 +17,7 @@ use crate::api::markers::{CLUSTER_ANNOTATION, INTERNAL_LOAD_BALANCER_ANNOTATION,
 use crate::api::{AzurePrivateLinkService, HostedControlPlane};
 use crate::azure::id::same;
 use crate::controllers::identity;
+use crate::runtime::requeue::Requeue;
 
 /// The decision on a control plane and one of its Services.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +25,7 @@ pub enum Verdict {
     /// Hyperlink does not serve it; why.
     Ignore(&'static str),
     /// It cannot be served yet; why, and when to reconcile again if no event arrives.
-    Wait(&'static str, Option<Duration>),
+    Wait(&'static str, Option<Requeue>),
     /// It cannot be served as it is; what is wrong.
     Unfit(String),
     /// This custom resource should exist.
@@ -63,7 +62,7 @@ pub fn decide(service: Option<&Service>, found: &HostedControlPlane, cloud: &str
         return Verdict::Ignore("the control plane is being deleted");
     }
     if let Some(problem) = identity::paused(&found.spec, now) {
-        return Verdict::Wait("the cluster is paused", problem.again);
+        return Verdict::Wait("the cluster is paused", problem.requeue());
     }
     let Some(service) = service else {
         return Verdict::Wait("there is no Service", None);

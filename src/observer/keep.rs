@@ -10,8 +10,8 @@ use super::decide::{Change, DesiredResource, change};
 use super::external_services::{self, External, Host, Step, Target};
 use crate::api::markers::PRIVATE_ROUTER;
 use crate::api::{AzurePrivateLinkService, HostedControlPlane};
-use crate::controllers::driver::{ReconcileError, changing, within};
 use crate::metrics::{KubeResource, KubeVerb};
+use crate::runtime::call::{ReconcileError, changing, within};
 
 /// The problem of a custom resource that the control plane does not own.
 const NOT_OURS: &str = "the custom resource does not belong to the HostedControlPlane: delete it, and it is made anew";
@@ -26,7 +26,7 @@ impl Observer {
 
     /// Creates or changes a custom resource. Returns the problems: what of it cannot be as desired.
     pub(super) async fn keep(&self, namespace: &str, desired: &DesiredResource) -> Result<Vec<String>, ReconcileError> {
-        let api: Api<AzurePrivateLinkService> = Api::namespaced(self.cx.kube.clone(), namespace);
+        let api: Api<AzurePrivateLinkService> = Api::namespaced(self.cx.runtime.kube.clone(), namespace);
         let name = desired.resource.name_any();
         let derived = &desired.derived;
         let mut wrong: Vec<String> = derived.complaints.iter().chain(&derived.unmakeable).cloned().collect();
@@ -34,6 +34,7 @@ impl Observer {
             if derived.unmakeable.is_none() {
                 within(api.create(&self.post_params(), &desired.resource)).await?;
                 self.cx
+                    .runtime
                     .metrics
                     .kube_write(KubeResource::PrivateLinkService, KubeVerb::Create);
                 tracing::info!(namespace, name, "custom resource created");
@@ -48,8 +49,9 @@ impl Observer {
             Change::None => {}
             Change::Foreign => wrong.push(NOT_OURS.to_owned()),
             Change::Patch(patch) => {
-                changing(api.patch(&name, &self.cx.patch_params(), &Patch::Merge(&patch))).await?;
+                changing(api.patch(&name, &self.cx.runtime.patch_params(), &Patch::Merge(&patch))).await?;
                 self.cx
+                    .runtime
                     .metrics
                     .kube_write(KubeResource::PrivateLinkService, KubeVerb::Patch);
                 tracing::info!(namespace, name, "custom resource changed");
@@ -83,7 +85,7 @@ impl Observer {
         if open.is_empty() {
             return Ok(wrong);
         }
-        let custom: Api<AzurePrivateLinkService> = Api::namespaced(self.cx.kube.clone(), &namespace);
+        let custom: Api<AzurePrivateLinkService> = Api::namespaced(self.cx.runtime.kube.clone(), &namespace);
         let target = external_services::target(within(custom.get_opt(PRIVATE_ROUTER)).await?.as_ref());
         if paused && target != Target::Refused {
             return Ok(wrong);
@@ -105,7 +107,7 @@ impl Observer {
         by: &HostedControlPlane,
     ) -> Result<Option<String>, ReconcileError> {
         let (name, namespace) = (external.name, by.namespace().unwrap_or_default());
-        let api: Api<Service> = Api::namespaced(self.cx.kube.clone(), &namespace);
+        let api: Api<Service> = Api::namespaced(self.cx.runtime.kube.clone(), &namespace);
         let found = within(api.get_opt(name)).await?;
         let verb = match external_services::step(external, host, target, found.as_ref(), by) {
             Step::Keep => return Ok(None),
@@ -119,7 +121,7 @@ impl Observer {
                 KubeVerb::Create
             }
             Step::Patch(patch) => {
-                changing(api.patch(name, &self.cx.patch_params(), &Patch::Merge(&patch))).await?;
+                changing(api.patch(name, &self.cx.runtime.patch_params(), &Patch::Merge(&patch))).await?;
                 KubeVerb::Patch
             }
             Step::Delete => {
@@ -135,7 +137,7 @@ impl Observer {
                 KubeVerb::Delete
             }
         };
-        self.cx.metrics.kube_write(KubeResource::Service, verb);
+        self.cx.runtime.metrics.kube_write(KubeResource::Service, verb);
         tracing::info!(namespace, name, verb = verb.label(), "external Service kept");
         Ok(None)
     }

@@ -7,28 +7,26 @@ pub mod external_services;
 mod keep;
 pub mod spec;
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures::FutureExt;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::Store;
 use kube::{Api, Resource, ResourceExt};
 use tokio::time::Instant;
-use tracing::Instrument;
 
 use crate::api::HostedControlPlane;
 use crate::api::markers::SERVICES;
 use crate::controllers::context::Context;
-use crate::controllers::driver::{ReconcileError, within};
-use crate::controllers::event::{Event, What};
 use crate::controllers::identity;
 use crate::controllers::private_endpoint::control_plane;
-use crate::controllers::rate::Rates;
 use crate::metrics::{Controller, ReconcileResult};
+use crate::runtime::call::{ReconcileError, within};
+use crate::runtime::event::{Event, What};
+use crate::runtime::guard;
+use crate::runtime::rate::Rates;
+use crate::runtime::requeue::Requeue;
 use decide::Verdict;
 
 /// The observer, for the control planes of one Azure cloud.
@@ -45,7 +43,7 @@ pub struct Observer {
 /// The outcome of reconciling one Service, or the host names.
 struct ServiceOutcome {
     result: ReconcileResult,
-    again: Option<Duration>,
+    requeue: Option<Requeue>,
     /// What a person should know.
     note: Option<String>,
 }
@@ -54,57 +52,35 @@ impl ServiceOutcome {
     fn ready() -> Self {
         Self {
             result: ReconcileResult::Ready,
-            again: None,
+            requeue: None,
             note: None,
         }
     }
 
-    fn waiting(why: &str, again: Option<Duration>) -> Self {
+    fn waiting(why: &str, requeue: Option<Requeue>) -> Self {
         Self {
             result: ReconcileResult::Waiting,
-            again,
+            requeue,
             note: Some(why.to_owned()),
         }
     }
 
-    fn refused(wrong: String, again: Option<Duration>) -> Self {
+    fn refused(wrong: String, requeue: Option<Requeue>) -> Self {
         Self {
             result: ReconcileResult::Refused,
-            again,
+            requeue,
             note: Some(wrong),
         }
     }
 }
 
-/// Reconciles one control plane.
-pub async fn reconcile(cached: Arc<HostedControlPlane>, observer: Arc<Observer>) -> Result<Action, ReconcileError> {
-    let uid = cached.uid().unwrap_or_default();
-    if let Err(wait) = observer.rates.take(&uid, Instant::now()) {
-        return Ok(Action::requeue(wait));
+/// Reconciles one control plane, unless it is too early.
+pub async fn reconcile(cached: Arc<HostedControlPlane>, observer: Arc<Observer>) -> Action {
+    if let Err(wait) = observer.rates.take(&cached.uid().unwrap_or_default(), Instant::now()) {
+        return Action::requeue(wait);
     }
-    let (cx, label) = (&observer.cx, Controller::Observer);
-    let (namespace, name) = (cached.namespace(), cached.name_any());
-    let span = tracing::info_span!("reconcile", controller = label.label(), namespace, name);
-    let counted = cx.metrics.reconcile(label);
-    // A panic that is not caught would end the whole controller.
-    let guarded = AssertUnwindSafe(observer.reconcile(&cached)).catch_unwind();
-    let outcome = guarded.instrument(span.clone()).await;
-    let (result, action) = span.in_scope(|| match outcome {
-        Err(_) => {
-            cx.metrics.panicked(label);
-            (ReconcileResult::Panicked, Action::requeue(cx.failures.panicked(&uid)))
-        }
-        Ok(Ok(reconciled)) => {
-            cx.failures.over(&uid);
-            reconciled
-        }
-        Ok(Err(error)) => {
-            let (result, wait) = cx.failures.failed(&uid, &error);
-            (result, Action::requeue(wait))
-        }
-    });
-    counted.end(result);
-    Ok(action)
+    let reconcile = observer.reconcile(&cached);
+    guard::counted(&observer.cx.runtime, Controller::Observer, cached.as_ref(), reconcile).await
 }
 
 impl Observer {
@@ -123,11 +99,14 @@ impl Observer {
         &self.cx
     }
 
-    async fn reconcile(&self, cached: &HostedControlPlane) -> Result<(ReconcileResult, Action), ReconcileError> {
+    async fn reconcile(
+        &self,
+        cached: &HostedControlPlane,
+    ) -> Result<(ReconcileResult, Option<Requeue>), ReconcileError> {
         let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
-        let api: Api<HostedControlPlane> = Api::namespaced(self.cx.kube.clone(), &namespace);
+        let api: Api<HostedControlPlane> = Api::namespaced(self.cx.runtime.kube.clone(), &namespace);
         let Some(found) = within(api.get_opt(&name)).await? else {
-            return Ok((ReconcileResult::Ready, Action::await_change()));
+            return Ok((ReconcileResult::Ready, None));
         };
         if found.metadata.deletion_timestamp.is_some() {
             return control_plane::let_go(&self.cx, &found).await;
@@ -152,9 +131,8 @@ impl Observer {
             .iter()
             .map(|(_, one)| one.result)
             .max_by_key(|result| urgency(*result));
-        let again = outcomes.iter().filter_map(|(_, one)| one.again).min();
-        let action = again.map_or_else(Action::await_change, Action::requeue);
-        Ok((result.unwrap_or(ReconcileResult::Ready), action))
+        let requeue = Requeue::earliest(outcomes.iter().filter_map(|(_, one)| one.requeue));
+        Ok((result.unwrap_or(ReconcileResult::Ready), requeue))
     }
 
     /// Reconciles one Service of the control plane, with its custom resource.
@@ -168,11 +146,11 @@ impl Observer {
             return Ok(ServiceOutcome::ready());
         }
         let namespace = found.namespace().unwrap_or_default();
-        let services: Api<Service> = Api::namespaced(self.cx.kube.clone(), &namespace);
+        let services: Api<Service> = Api::namespaced(self.cx.runtime.kube.clone(), &namespace);
         let read = within(services.get_opt(service)).await?;
         match decide::decide(read.as_ref(), found, self.cloud, now) {
             Verdict::Ignore(_) => Ok(ServiceOutcome::ready()),
-            Verdict::Wait(why, again) => Ok(ServiceOutcome::waiting(why, again)),
+            Verdict::Wait(why, requeue) => Ok(ServiceOutcome::waiting(why, requeue)),
             Verdict::Unfit(wrong) => Ok(ServiceOutcome::refused(wrong, None)),
             Verdict::Desired(desired) => self.outcome_of(self.keep(&namespace, &desired).await),
         }
@@ -199,7 +177,8 @@ impl Observer {
             return Ok(ServiceOutcome::ready());
         }
         // The obstacle may be removed without an event.
-        Ok(ServiceOutcome::refused(wrong.join("; "), Some(self.cx.resync)))
+        let resync = Requeue::new(self.cx.runtime.resync, Requeue::RESYNC);
+        Ok(ServiceOutcome::refused(wrong.join("; "), Some(resync)))
     }
 
     /// Reports what is new: what is waited for in the log, what is refused as an Event, too.
@@ -208,7 +187,7 @@ impl Observer {
         let uid = of.uid().unwrap_or_default();
         let mut events = Vec::new();
         for (about, one) in outcomes {
-            let new = self.cx.events.begins(&uid, about, one.note.as_deref());
+            let new = self.cx.runtime.events.begins(&uid, about, one.note.as_deref());
             let Some(reason) = one.note.as_deref().filter(|_| new) else {
                 continue;
             };
@@ -219,13 +198,13 @@ impl Observer {
                 tracing::info!(namespace, name, reason, "{about}: waits");
             }
         }
-        self.cx.events.emit(&[of.object_ref(&())], &events).await;
+        self.cx.runtime.events.emit(&[of.object_ref(&())], &events).await;
     }
 
     /// Forgets the control plane with this UID, which is deleted.
     pub fn forget(&self, uid: &str) {
-        self.cx.failures.over(uid);
-        self.cx.events.forget(uid);
+        self.cx.runtime.failures.over(uid);
+        self.cx.runtime.events.forget(uid);
         self.rates.forget(uid);
     }
 }

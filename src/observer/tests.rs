@@ -1,5 +1,7 @@
 //! Reconciles of a control plane, against an API server that answers from a table.
 
+use std::time::Duration;
+
 use std::collections::HashMap;
 use std::sync::Mutex;
 
@@ -125,7 +127,7 @@ impl TestEnv {
             metadata,
             ..HostedControlPlane::default()
         };
-        reconcile(Arc::new(cached), Arc::clone(&self.observer)).await.unwrap()
+        reconcile(Arc::new(cached), Arc::clone(&self.observer)).await
     }
 
     /// What has been written since the last time, Events apart.
@@ -216,7 +218,7 @@ async fn definition_that_is_not_installed_is_waited_for_calmly() {
         assert_eq!(env.reconcile().await, Action::requeue(Duration::from_secs(wait)));
     }
     let failed = "hyperlink_reconcile_total{controller=\"observer\",result=\"failed\"} 4";
-    let text = env.observer.context().metrics.render().unwrap();
+    let text = env.observer.context().runtime.metrics.render().unwrap();
     assert!(text.lines().any(|line| line == failed), "{text}");
     env.cluster.lock().unwrap().refused.clear();
     assert_eq!(env.reconcile().await, Action::await_change());

@@ -14,12 +14,12 @@ use hyperlink::config::Config;
 use hyperlink::controllers::cluster_index::ClusterIndex;
 use hyperlink::controllers::context::Context;
 use hyperlink::controllers::custom_resources::MOST;
-use hyperlink::controllers::driver::within;
 use hyperlink::controllers::preview::Preview;
 use hyperlink::controllers::private_link_service::PrivateLinkServiceController;
-use hyperlink::controllers::run::SupportsDryRun;
+use hyperlink::controllers::reconciler::SupportsDryRun;
 use hyperlink::leader::gated_client;
 use hyperlink::metrics::Metrics;
+use hyperlink::runtime::call::within;
 use jiff::Timestamp;
 use kube::Api;
 
@@ -62,15 +62,15 @@ pub(crate) async fn plan(config: &Config, object: &Object) -> anyhow::Result<Pla
         );
         roles.push(match role {
             Role::Ho => {
-                let cluster_index = Arc::new(ClusterIndex::read(&cx.kube).await?);
-                let own_cluster = manager::management_cluster::uid(&cx.kube).await?;
+                let cluster_index = Arc::new(ClusterIndex::read(&cx.runtime.kube).await?);
+                let own_cluster = manager::management_cluster::uid(&cx.runtime.kube).await?;
                 let controller =
                     PrivateLinkServiceController::new(manager::settings(config, own_cluster)?, cluster_index);
                 preview(&controller, &cx, &cr).await?
             }
             Role::Cpo => {
                 let hosted_clusters = if manager::serves_many(config) {
-                    Some(Arc::new(ClusterIndex::read_clusters(&cx.kube).await?))
+                    Some(Arc::new(ClusterIndex::read_clusters(&cx.runtime.kube).await?))
                 } else {
                     None
                 };

@@ -48,8 +48,9 @@ impl Plan {
         );
         section(&mut lines, "Kubernetes", kubernetes(preview));
         section(&mut lines, "Conditions", preview.conditions.iter().map(condition));
-        let again = preview.requeue_after_seconds;
-        lines.extend(again.map(|seconds| format!("Would look again in {seconds} s.")));
+        if let (Some(seconds), Some(reason)) = (preview.requeue_after_seconds, preview.requeue_reason) {
+            lines.push(format!("The next reconcile would be due in {seconds} s: {reason}."));
+        }
         lines
     }
 }

@@ -5,26 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyperlink::api::{AzurePrivateLinkService, Role};
-use hyperlink::azure::client::{Client, Reconcile};
+use hyperlink::azure::client::Client;
 use hyperlink::azure::id::{ResourceId, SubscriptionId};
-use hyperlink::azure::inventory::Inventory;
 use hyperlink::azure::observation_cache::ObservationCache;
 use hyperlink::azure::scope::Scope;
-use hyperlink::controllers::awaiting::Awaiting;
 use hyperlink::controllers::cluster_index::ClusterIndex;
-use hyperlink::controllers::context::{Context, PublishedStore};
-use hyperlink::controllers::custom_resources::CustomResources;
-use hyperlink::controllers::excluded::ExcludedNamespaces;
-use hyperlink::controllers::failures::Failures;
-use hyperlink::controllers::polls::Polls;
+use hyperlink::controllers::context::{ArmContext, Context};
 use hyperlink::controllers::private_endpoint::PrivateEndpointController;
 use hyperlink::controllers::private_link_service::PrivateLinkServiceController;
 use hyperlink::controllers::private_link_service::frontend::FrontendMatch;
 use hyperlink::controllers::private_link_service::nat_prefix::NatSubnetRules;
 use hyperlink::controllers::private_link_service::plan::Settings;
-use hyperlink::controllers::recorder::Recorder;
+use hyperlink::controllers::reconciler::CustomResourceReconciler;
 use hyperlink::controllers::report::fingerprint;
-use hyperlink::controllers::run::Reconciler;
 use hyperlink::metrics::Metrics;
 use jiff::Timestamp;
 use rstest::rstest;
@@ -32,6 +25,7 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep, sleep_until};
 use url::Url;
+use uuid::Uuid;
 
 use crate::cluster::{ADDRESS, CR, Cluster, frontend};
 use crate::desired::{GUEST, NET, SUB, seed};
@@ -74,22 +68,9 @@ fn context(role: Role, sim: &Sim, cluster: &Arc<Cluster>) -> Context {
     let kube = cluster.client();
     let endpoint = Url::parse("https://arm.test/").unwrap();
     let resync = Duration::from_secs(300);
-    Context {
-        role,
-        arm: Client::new(sim.azure.clone(), endpoint, sim.valve.clone(), metrics.clone()),
-        events: Recorder::new(kube.clone(), role, "test", metrics.clone()),
-        kube,
-        observations: Arc::new(ObservationCache::new(resync, Duration::from_secs(2_700))),
-        inventory: Inventory::default(),
-        metrics,
-        resync,
-        excluded: ExcludedNamespaces::default(),
-        published: PublishedStore::default(),
-        polls: Polls::default(),
-        awaiting: Awaiting::default(),
-        resources: Arc::new(CustomResources::new(role)),
-        failures: Failures::default(),
-    }
+    let client = Client::new(sim.azure.clone(), endpoint, sim.valve.clone(), metrics.clone());
+    let arm = ArmContext::new(client, ObservationCache::new(resync, Duration::from_secs(2_700)));
+    Context::new(role, "test", kube, arm, metrics, resync)
 }
 
 fn process(role: Role, sim: &Sim, cluster: &Arc<Cluster>) -> Process {
@@ -116,7 +97,7 @@ async fn management(cx: &Context, (group, also): &(&str, Vec<Scope>)) -> Private
         frontend_match: FrontendMatch::Name,
         also_manage: also.clone(),
     };
-    let cluster_index = ClusterIndex::read(&cx.kube).await.unwrap();
+    let cluster_index = ClusterIndex::read(&cx.runtime.kube).await.unwrap();
     PrivateLinkServiceController::new(settings, Arc::new(cluster_index))
 }
 
@@ -127,12 +108,16 @@ fn guest() -> PrivateEndpointController {
     }
 }
 
-async fn reconcile<R: Reconciler>(reconciler: &R, cx: &Context, cr: AzurePrivateLinkService) -> Option<Duration> {
+async fn reconcile<R: CustomResourceReconciler>(
+    reconciler: &R,
+    cx: &Context,
+    cr: AzurePrivateLinkService,
+) -> Option<Duration> {
     let (inputs, _) = reconciler.inputs(cx, &cr).await.ok()?;
-    let outcome = reconciler.reconcile(cx, Reconcile::begin(), cr, inputs).await.ok()?;
+    let outcome = reconciler.reconcile(cx, Uuid::new_v4(), cr, inputs).await.ok()?;
     // After that only a change needs a reconcile.
     let never = Duration::from_secs(86_400);
-    Some(if outcome.released { never } else { outcome.wait })
+    Some(if outcome.released { never } else { outcome.requeue.after })
 }
 
 impl Life {
@@ -297,7 +282,7 @@ impl Life {
         let metrics = self
             .processes
             .iter()
-            .map(|process| process.cx.metrics.render().unwrap());
+            .map(|process| process.cx.runtime.metrics.render().unwrap());
         let lines = metrics.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>());
         let of_budgets = lines.filter(|line| line.starts_with("hyperlink_arm_call_budget_exhausted_total"));
         of_budgets.filter(|line| !line.ends_with(" 0")).collect()
@@ -429,6 +414,7 @@ async fn what_was_gone_before_the_control_plane_is_read_again() {
     assert!(
         life.processes[1]
             .cx
+            .arm
             .observations
             .absent_for(&zone, Instant::now())
             .is_some()

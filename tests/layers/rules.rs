@@ -138,6 +138,14 @@ const BANS: &[Ban] = &[
         why: "src/azure uses nothing of ours outside itself and no Kubernetes: it could be a crate",
     },
     Ban {
+        modules: &["runtime"],
+        layers: &[],
+        paths: &["crate"],
+        but_modules: &[],
+        but_paths: &["crate::runtime", "crate::metrics"],
+        why: "src/runtime knows no object of ours and no cloud",
+    },
+    Ban {
         modules: &[],
         layers: &[Data, Decide, Wire, Effect],
         paths: &["clap"],

@@ -16,26 +16,19 @@ use hyperlink::azure::auth::TokenCache;
 use hyperlink::azure::client::{Client, Reconcile};
 use hyperlink::azure::error::CALL_BUDGET_EXHAUSTED;
 use hyperlink::azure::id::ResourceId;
-use hyperlink::azure::inventory::Inventory;
 use hyperlink::azure::observation_cache::ObservationCache;
 use hyperlink::azure::ports::Gate;
 use hyperlink::azure::resource::Kind;
 use hyperlink::azure::transport::{HttpsTransport, Transport, TransportError};
 use hyperlink::config::{self, Config, Environment, Given, SETTINGS};
-use hyperlink::controllers::awaiting::Awaiting;
 use hyperlink::controllers::cluster_index::ClusterIndex;
-use hyperlink::controllers::context::{Context, PublishedStore};
-use hyperlink::controllers::custom_resources::CustomResources;
-use hyperlink::controllers::excluded::ExcludedNamespaces;
-use hyperlink::controllers::failures::Failures;
-use hyperlink::controllers::polls::Polls;
+use hyperlink::controllers::context::{ArmContext, Context};
 use hyperlink::controllers::private_endpoint::{HostedClusters, PrivateEndpointController};
-use hyperlink::controllers::recorder::Recorder;
-use hyperlink::controllers::run::Runner;
 use hyperlink::controllers::watch::{self, Scope};
-use hyperlink::controllers::watch_health::WatchHealth;
 use hyperlink::http::{HttpServer, Pages, Readiness};
 use hyperlink::metrics::{Controller, Metrics};
+use hyperlink::runtime::reconcile::Runner;
+use hyperlink::runtime::watch_health::WatchHealth;
 use hyperlink::scopes_file::ScopesFile;
 use hyperlink::telemetry;
 use tokio_util::sync::CancellationToken;
@@ -82,7 +75,7 @@ async fn main() -> Result<()> {
     };
     tokio::spawn(server.serve(pages, kube.clone(), CancellationToken::new()));
     let cx = Arc::new(context(&config, kube::Client::try_from(kube)?, metrics)?);
-    tokio::spawn(reads_in_a_loop(cx.arm.clone()));
+    tokio::spawn(reads_in_a_loop(cx.arm.client.clone()));
     let hosted_clusters = Arc::new(ClusterIndex::default());
     let controller = PrivateEndpointController {
         hosted_clusters: Some(HostedClusters {
@@ -98,7 +91,7 @@ async fn main() -> Result<()> {
         concurrency: config.concurrency.get(),
         stop: CancellationToken::new(),
         again: never,
-        health: Arc::new(WatchHealth::new(Arc::clone(&cx.metrics))),
+        health: Arc::new(WatchHealth::new(Arc::clone(&cx.runtime.metrics))),
     };
     tokio::join!(
         watch::control_planes(cx, config.azure.cloud_name, scope.clone()),
@@ -141,20 +134,7 @@ fn context(config: &Config, kube: kube::Client, metrics: Arc<Metrics>) -> Result
     let tokens = TokenCache::new(config.azure.credential.clone(), cloud, http.clone());
     let transport = Arc::new(Defective(HttpsTransport::new(http, cloud, Arc::new(tokens))));
     let endpoint = cloud.endpoint().clone();
-    Ok(Context {
-        role: Role::Cpo,
-        events: Recorder::new(kube.clone(), Role::Cpo, "defective", Arc::clone(&metrics)),
-        kube,
-        published: PublishedStore::default(),
-        polls: Polls::default(),
-        awaiting: Awaiting::default(),
-        resources: Arc::new(CustomResources::new(Role::Cpo)),
-        failures: Failures::default(),
-        arm: Client::new(transport, endpoint, Arc::new(Alone), metrics.clone()),
-        observations: Arc::new(ObservationCache::new(config.resync, config.record_resync)),
-        inventory: Inventory::default(),
-        metrics,
-        excluded: ExcludedNamespaces::default(),
-        resync: config.resync,
-    })
+    let client = Client::new(transport, endpoint, Arc::new(Alone), metrics.clone());
+    let arm = ArmContext::new(client, ObservationCache::new(config.resync, config.record_resync));
+    Ok(Context::new(Role::Cpo, "defective", kube, arm, metrics, config.resync))
 }

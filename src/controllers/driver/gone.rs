@@ -28,9 +28,11 @@ pub async fn surely_gone(cx: &Context, reconcile: Reconcile, decision: &Decision
             continue;
         }
         reader.prove_gone(step.kind, &id).await;
-        if !cx.observations.surely_gone(&id) {
+        if !cx.arm.observations.surely_gone(&id) {
             let now = Instant::now();
-            cx.observations.expedite(&id, cx.observations.certain_in(&id, now), now);
+            cx.arm
+                .observations
+                .expedite(&id, cx.arm.observations.certain_in(&id, now), now);
             certain = false;
         }
     }
@@ -41,12 +43,12 @@ pub async fn surely_gone(cx: &Context, reconcile: Reconcile, decision: &Decision
 /// subnet that is in use.
 fn shown_by_its_subnet(cx: &Context, step: &Step, decision: &Decision) -> bool {
     let is_gone = |subnet: &Step| {
-        subnet.gone() && cx.observations.is_deleted(&subnet.id) && cx.observations.surely_gone(&subnet.id)
+        subnet.gone() && cx.arm.observations.is_deleted(&subnet.id) && cx.arm.observations.surely_gone(&subnet.id)
     };
     let subnet = decision
         .step(Kind::Subnet)
         .filter(|_| step.kind == Kind::PrivateLinkService);
-    cx.observations.is_deleted(&step.id) && subnet.is_some_and(is_gone)
+    cx.arm.observations.is_deleted(&step.id) && subnet.is_some_and(is_gone)
 }
 
 /// Holds back the PUT of a resource that the status shows and that one read did not find: the PUT would overwrite it.
@@ -58,12 +60,12 @@ pub(super) fn hold_back(cx: &Context, cr: &AzurePrivateLinkService, steps: &mut 
     for step in steps.iter_mut().filter(|step| step.found.is_none()) {
         let id = step.id.to_string();
         let puts = matches!(step.verb, Verb::Put(_)) && recorded.iter().any(|recorded| same(recorded, &id));
-        if !puts || cx.observations.is_deleted(&step.id) {
+        if !puts || cx.arm.observations.is_deleted(&step.id) {
             continue;
         }
-        let absent = cx.observations.gone_for(&step.id, now).unwrap_or_default();
+        let absent = cx.arm.observations.gone_for(&step.id, now).unwrap_or_default();
         if let Some(remaining) = MISSED.checked_sub(absent).filter(|remaining| !remaining.is_zero()) {
-            cx.observations.expedite(&step.id, remaining, now);
+            cx.arm.observations.expedite(&step.id, remaining, now);
             *step = step.clone().unreadable(&ArmError::missing());
         }
     }

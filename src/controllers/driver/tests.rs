@@ -81,14 +81,15 @@ async fn accepted_retry_of_a_refused_write_is_reported_as_refused(
     };
     let reported = || {
         as_reported(
-            &cx.observations,
+            &cx.arm.observations,
             std::slice::from_ref(&step),
             std::slice::from_ref(&outcome),
         )
     };
     assert_eq!(reported(), std::slice::from_ref(&outcome), "nothing has failed");
     let error = ArmError::own(class, "X");
-    cx.observations
+    cx.arm
+        .observations
         .write_failed(step.kind, &step.id, &error, Instant::now());
     assert_eq!(
         reported(),
@@ -98,7 +99,7 @@ async fn accepted_retry_of_a_refused_write_is_reported_as_refused(
             outcome.clone()
         }]
     );
-    cx.observations.confirm(&step.id);
+    cx.arm.observations.confirm(&step.id);
     assert_eq!(reported(), std::slice::from_ref(&outcome), "it is as wanted now");
 }
 
@@ -113,7 +114,7 @@ async fn list_that_cannot_be_read_is_asked_for_ever_less_often() {
     };
     let mut waits = Vec::new();
     for _ in 0..6 {
-        let wait = requeue_after(&cx, &decision, Instant::now());
+        let wait = requeue(&cx, &decision, Instant::now()).after;
         waits.push(wait.as_secs());
         tokio::time::sleep(wait).await;
     }
@@ -127,7 +128,8 @@ async fn list_that_cannot_be_read_is_asked_for_ever_less_often() {
 async fn what_was_read_just_now_is_not_read_again_before_a_write(#[case] earlier: u64, #[case] again: bool) {
     let cx = context(cr(&json!({})), Arc::default());
     let id = samples::id(&samples::guest("privateEndpoints/pe"));
-    cx.observations
+    cx.arm
+        .observations
         .ready(Kind::PrivateEndpoint, &id, Observed::Absent, Instant::now());
     tokio::time::sleep(Duration::from_millis(earlier)).await;
     let mut decide = |facts: &Facts| {

@@ -6,9 +6,10 @@ use super::*;
 use crate::azure::error::ArmError;
 use crate::azure::plan::Verb;
 use crate::conditions::merge;
-use crate::controllers::decision::{Decision, Problem};
+use crate::controllers::decision::Decision;
 use crate::controllers::report::fails;
 use crate::controllers::samples;
+use crate::hypershift::problem::Problem;
 
 use ConditionType::{AzureInternalLoadBalancerAvailable, AzurePLSCreated, AzurePrivateDNSAvailable};
 

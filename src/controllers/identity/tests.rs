@@ -137,7 +137,7 @@ fn pause_with_an_end_is_requeued_then(#[case] until: &str, #[case] again: Option
     let mut spec = hosted("id").spec;
     spec.paused_until = Some(until.to_owned());
     let problem = paused(&spec, "2026-01-01T00:00:00Z".parse().unwrap());
-    assert_eq!(problem.map(|problem| problem.again), again);
+    assert_eq!(problem.map(|problem| problem.requeue_after), again);
 }
 
 #[test]

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -6,8 +8,8 @@ use crate::api::{ConditionType, Reason};
 use crate::azure::error::Class;
 use crate::azure::resource::Kind;
 use crate::conditions::NewCondition;
-use crate::controllers::decision::Problem;
 use crate::controllers::samples::{ALIAS, cr, guest, id};
+use crate::hypershift::problem::Problem;
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -54,7 +56,7 @@ fn dry_run(steps: Vec<Step>) -> DryRun {
         },
         report: Some(good()),
         holds: Vec::new(),
-        wait: Some(Duration::from_secs(290)),
+        requeue: Some(Requeue::new(Duration::from_secs(290), Requeue::RESYNC)),
     }
 }
 

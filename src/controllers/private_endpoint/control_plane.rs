@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use kube::api::Patch;
-use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
@@ -11,9 +10,10 @@ use crate::api::markers::{CPO_FINALIZER, HCP_FINALIZER};
 use crate::api::{AzurePrivateLinkService, HostedControlPlane, held_by};
 use crate::controllers::context::Context;
 use crate::controllers::custom_resources;
-use crate::controllers::driver::{ReconcileError, changing};
 use crate::controllers::owner;
 use crate::metrics::{KubeResource, KubeVerb, ReconcileResult};
+use crate::runtime::call::{ReconcileError, changing};
+use crate::runtime::requeue::Requeue;
 
 /// Sets the finalizer, so that the control plane is not deleted before what it owns in Azure.
 pub(super) async fn hold(cx: &Context, found: &HostedControlPlane) -> Result<(), ReconcileError> {
@@ -43,11 +43,13 @@ async fn set_finalizers(
     found: &HostedControlPlane,
     finalizers: Vec<String>,
 ) -> Result<(), ReconcileError> {
-    let api: Api<HostedControlPlane> = Api::namespaced(cx.kube.clone(), &found.namespace().unwrap_or_default());
+    let api: Api<HostedControlPlane> = Api::namespaced(cx.runtime.kube.clone(), &found.namespace().unwrap_or_default());
     let patch = json!({"metadata": {"resourceVersion": found.metadata.resource_version, "finalizers": finalizers}});
-    let params = cx.patch_params();
+    let params = cx.runtime.patch_params();
     changing(api.patch(&found.name_any(), &params, &Patch::Merge(&patch))).await?;
-    cx.metrics.kube_write(KubeResource::HostedControlPlane, KubeVerb::Patch);
+    cx.runtime
+        .metrics
+        .kube_write(KubeResource::HostedControlPlane, KubeVerb::Patch);
     Ok(())
 }
 
@@ -58,19 +60,23 @@ async fn any_held(cx: &Context, namespace: &str) -> Result<bool, ReconcileError>
         return Ok(true);
     }
     let served = cx.resources.of_namespace(namespace);
-    let now = custom_resources::read_again(&cx.kube, namespace, served).await?;
+    let now = custom_resources::read_again(&cx.runtime.kube, namespace, served).await?;
     Ok(now.iter().any(|cr| held_by(cr.as_ref(), CPO_FINALIZER)))
 }
 
 /// Removes our finalizer from a control plane that is being deleted, once no custom resource has ours.
-pub async fn let_go(cx: &Context, found: &HostedControlPlane) -> Result<(ReconcileResult, Action), ReconcileError> {
-    let ready = Ok((ReconcileResult::Ready, Action::await_change()));
+pub async fn let_go(
+    cx: &Context,
+    found: &HostedControlPlane,
+) -> Result<(ReconcileResult, Option<Requeue>), ReconcileError> {
+    let ready = Ok((ReconcileResult::Ready, None));
     if !held_by(found, HCP_FINALIZER) {
         return ready;
     }
     if any_held(cx, &found.namespace().unwrap_or_default()).await? {
         // A change of theirs causes a reconcile; the delay is for a lost event.
-        return Ok((ReconcileResult::Waiting, Action::requeue(Duration::from_secs(30))));
+        let poll = Requeue::new(Duration::from_secs(30), Requeue::POLL);
+        return Ok((ReconcileResult::Waiting, Some(poll)));
     }
     let others = found
         .finalizers()

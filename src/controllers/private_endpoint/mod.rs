@@ -21,8 +21,9 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
+use uuid::Uuid;
 
-use crate::api::markers::CPO_INTENT;
+use crate::api::markers::{CPO_INTENT, SERVICES};
 use crate::api::{AzurePrivateLinkService, HostedControlPlane, Role};
 use crate::azure::client::Reconcile;
 use crate::azure::id::ResourceId;
@@ -32,12 +33,16 @@ use crate::azure::resource::Kind;
 use crate::controllers::abandon;
 use crate::controllers::context::Context;
 use crate::controllers::decision::{Decision, Lifecycle, deleted_at};
-use crate::controllers::driver::{self, Executed, ReconcileError};
+use crate::controllers::driver::{self, Executed};
 use crate::controllers::event;
+use crate::controllers::outcome;
 use crate::controllers::owner;
-use crate::controllers::run::{ReconcileOutcome, Reconciler};
 use crate::controllers::scopes::AllowedScopes;
 use crate::controllers::write_status::write_status;
+use crate::metrics::ReconcileResult;
+use crate::runtime::call::ReconcileError;
+use crate::runtime::reconcile::{ReconcileOutcome, Reconciler};
+use crate::runtime::requeue::Requeue;
 
 /// The controller of the CPO role.
 pub struct PrivateEndpointController {
@@ -79,7 +84,7 @@ impl PrivateEndpointController {
         reconcile: Reconcile,
         cr: AzurePrivateLinkService,
         inputs: &PrivateEndpointInputs,
-    ) -> Result<ReconcileOutcome, ReconcileError> {
+    ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
         let state = &inputs.state;
         if let Some(found) = inputs.to_be_held(&cr) {
             control_plane::hold(cx, found).await?;
@@ -95,18 +100,18 @@ impl PrivateEndpointController {
             cr,
         } = execution.await?;
         expedite_endpoint(cx, &cr.uid().unwrap_or_default(), &decision);
-        let wait = driver::requeue_after(cx, &decision, Instant::now());
+        let requeue = driver::requeue(cx, &decision, Instant::now());
         if decision.paused {
-            return Ok(ReconcileOutcome::waiting(cr, wait));
+            return Ok(ReconcileOutcome::new(cr, requeue, ReconcileResult::Waiting));
         }
         let report = status::after_build(
             &cr,
             &decision,
             &names,
-            &driver::as_reported(&cx.observations, &decision.steps, &outcomes),
+            &driver::as_reported(&cx.arm.observations, &decision.steps, &outcomes),
         );
         let cr = write_status(cx, cr, None, &report).await?;
-        Ok(ReconcileOutcome::reported(cr, wait, &report, &decision, &outcomes))
+        Ok(outcome::reported(cr, requeue, &report, &decision, &outcomes))
     }
 
     async fn teardown(
@@ -115,7 +120,7 @@ impl PrivateEndpointController {
         reconcile: Reconcile,
         cr: AzurePrivateLinkService,
         inputs: &PrivateEndpointInputs,
-    ) -> Result<ReconcileOutcome, ReconcileError> {
+    ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
         let since = inputs.deleting_since(&cr);
         let execution = driver::carry_out(cx, reconcile, cr, None, since, driver::go_on, |cr, facts| {
             teardown::teardown(cr, &inputs.state, facts).map(|decision| (decision, ()))
@@ -123,15 +128,18 @@ impl PrivateEndpointController {
         let Executed {
             decision, outcomes, cr, ..
         } = execution.await?;
-        let failing = |step: &Step| cx.observations.failing_for(&step.id, Instant::now());
+        let failing = |step: &Step| cx.arm.observations.failing_for(&step.id, Instant::now());
         let abandoned = abandon::permission(&cr, cx.role, &decision, &outcomes, &failing);
         let certain = driver::surely_gone(cx, reconcile, &decision).await;
         if (decision.nothing_left() && certain) || abandoned.is_some() {
             let late = may_come_late(cx, &cr, &decision);
-            if let Some(wait) = late.filter(|_| abandoned.is_none()) {
-                return Ok(ReconcileOutcome::waiting(cr, wait));
+            if let Some(requeue) = late.filter(|_| abandoned.is_none()) {
+                return Ok(ReconcileOutcome::new(cr, requeue, ReconcileResult::Waiting));
             }
-            decision.steps.iter().for_each(|step| cx.observations.forget(&step.id));
+            decision
+                .steps
+                .iter()
+                .for_each(|step| cx.arm.observations.forget(&step.id));
             let last_events = match abandoned {
                 Some(event) => [vec![event], event::left(&decision)].concat(),
                 None => event::released(&decision),
@@ -141,28 +149,31 @@ impl PrivateEndpointController {
             ));
         }
         driver::await_locks(cx, &decision, &outcomes, Instant::now());
-        let wait = driver::requeue_after(cx, &decision, Instant::now());
+        let requeue = driver::requeue(cx, &decision, Instant::now());
         let report = status::after_teardown(&cr, &decision, &outcomes);
         let cr = write_status(cx, cr, None, &report).await?;
-        Ok(ReconcileOutcome::unsettled(cr, wait, &decision, &outcomes))
+        Ok(outcome::not_ready(cr, requeue, &decision, &outcomes))
     }
 }
 
 /// A zone or a link that was put may take this long until anything can be read of it.
 const LATE: Duration = Duration::from_secs(40);
 
+/// Why to reconcile then: a zone or a link may still appear.
+const MAY_COME_LATE: &str = "may_come_late";
+
 /// How long a zone or a link may still appear that another process put before it died, or whose PUT got no answer.
 /// Until then it proves little that a read does not find it.
-fn may_come_late(cx: &Context, cr: &AzurePrivateLinkService, decision: &Decision) -> Option<Duration> {
+fn may_come_late(cx: &Context, cr: &AzurePrivateLinkService, decision: &Decision) -> Option<Requeue> {
     let now = Instant::now();
     let waits = perhaps_put(cr, decision).filter_map(|step| {
         let wait = LATE
-            .checked_sub(cx.observations.absent_for(&step.id, now)?)
+            .checked_sub(cx.arm.observations.absent_for(&step.id, now)?)
             .filter(|wait| !wait.is_zero())?;
-        cx.observations.expedite(&step.id, wait, now);
+        cx.arm.observations.expedite(&step.id, wait, now);
         Some(wait)
     });
-    waits.max()
+    Some(Requeue::new(waits.max()?, MAY_COME_LATE))
 }
 
 /// The zones and links that are not there and may have been put: an intent was recorded before, and no status has named
@@ -190,11 +201,15 @@ fn expedite_endpoint(cx: &Context, uid: &str, decision: &Decision) {
     let (now, changed) = (Instant::now(), cx.polls.has_changed(uid));
     let wait = cx.polls.wait(uid, plan::APPROVAL_POLL, now);
     let wait = if changed { Duration::ZERO } else { wait };
-    cx.observations.expedite(&step.id, wait, now);
+    cx.arm.observations.expedite(&step.id, wait, now);
 }
 
 impl Reconciler for PrivateEndpointController {
+    type Object = AzurePrivateLinkService;
+    type Context = Context;
     type Inputs = PrivateEndpointInputs;
+
+    const EXPECTED_NAMES: &'static [&'static str] = &SERVICES;
 
     async fn inputs(
         &self,
@@ -214,10 +229,14 @@ impl Reconciler for PrivateEndpointController {
     async fn reconcile(
         &self,
         cx: &Context,
-        reconcile: Reconcile,
+        correlation: Uuid,
         cr: AzurePrivateLinkService,
         inputs: PrivateEndpointInputs,
-    ) -> Result<ReconcileOutcome, ReconcileError> {
+    ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
+        let reconcile = Reconcile {
+            correlation,
+            ..Reconcile::begin()
+        };
         match inputs.lifecycle(&cr) {
             Lifecycle::Build => self.build(cx, reconcile, cr, &inputs).await,
             Lifecycle::Teardown => self.teardown(cx, reconcile, cr, &inputs).await,

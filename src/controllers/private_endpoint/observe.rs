@@ -17,12 +17,12 @@ use crate::controllers::claims::{Claim, Claims, Holder};
 use crate::controllers::cluster_index::ClusterIndex;
 use crate::controllers::context::Context;
 use crate::controllers::custom_resources;
-use crate::controllers::decision::Problem;
-use crate::controllers::driver::ReconcileError;
 use crate::controllers::identity::{self, Identity};
 use crate::controllers::owner;
 use crate::controllers::scopes::NetworkPeer;
+use crate::hypershift::problem::Problem;
 use crate::names;
+use crate::runtime::call::ReconcileError;
 
 /// The HostedClusters, for a process that serves many of them with one identity.
 #[derive(Debug, Clone)]
@@ -71,7 +71,7 @@ pub(super) async fn read_inputs(
             .iter()
             .map(|other| Sibling::of(other, control_plane_deleting))
             .collect(),
-        other_controller: other_writer(cr, cx.role, Timestamp::now(), cx.resync).map(str::to_owned),
+        other_controller: other_writer(cr, cx.role, Timestamp::now(), cx.runtime.resync).map(str::to_owned),
     })
 }
 

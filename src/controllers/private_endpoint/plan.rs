@@ -17,10 +17,11 @@ use crate::azure::plan::{Step, ensure_present};
 use crate::azure::private_endpoint::{Approval, PrivateEndpoint, address, approval};
 use crate::azure::resource::Kind;
 use crate::conditions;
-use crate::controllers::decision::{Decision, Problem};
+use crate::controllers::decision::Decision;
 use crate::controllers::facts::{Facts, Needs, together};
 use crate::controllers::identity::Identity;
 use crate::controllers::intent::{self, CpoIntent};
+use crate::hypershift::problem::Problem;
 use crate::names;
 
 /// What a decision for a custom resource is made from, as Kubernetes shows it.

@@ -12,7 +12,7 @@ use crate::controllers::decision::Lifecycle;
 use crate::controllers::driver;
 use crate::controllers::facts::Facts;
 use crate::controllers::preview::{DryRun, Fact, FinalizerChange, as_sent};
-use crate::controllers::run::SupportsDryRun;
+use crate::controllers::reconciler::SupportsDryRun;
 
 impl SupportsDryRun for PrivateEndpointController {
     async fn dry_run(
@@ -51,7 +51,7 @@ impl SupportsDryRun for PrivateEndpointController {
                 kind: "HostedControlPlane",
                 finalizer: HCP_FINALIZER,
             })),
-            wait: Some(driver::requeue_after(cx, &decision, Instant::now())),
+            requeue: Some(driver::requeue(cx, &decision, Instant::now())),
             decision,
             facts,
         }

@@ -10,9 +10,10 @@ use crate::api::hypershift::AzurePlatform;
 use crate::api::markers::{CPO_FINALIZER, CPO_INTENT, OAUTH};
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::plan::{Step, Verb};
-use crate::controllers::decision::{Decision, Problem};
+use crate::controllers::decision::Decision;
 use crate::controllers::facts::Facts;
 use crate::controllers::samples::{ALIAS, cr, decided, guest, identity};
+use crate::hypershift::problem::Problem;
 
 pub(super) const ENDPOINT: &str = "privateEndpoints/private-router-pe";
 pub(super) const INTERNAL: &str = "privateDnsZones/example.hypershift.local";

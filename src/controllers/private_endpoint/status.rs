@@ -13,8 +13,9 @@ use crate::azure::private_endpoint::{Approval, address, approval};
 use crate::azure::resource::Kind;
 use crate::conditions::{self, NewCondition};
 use crate::controllers::abandon;
-use crate::controllers::decision::{Decision, Problem, blocking_problem, first_problem, step_problem};
+use crate::controllers::decision::{Decision, blocking_problem, first_problem, step_problem};
 use crate::controllers::report::{Report, fails, fails_unless_unread};
+use crate::hypershift::problem::Problem;
 
 /// The report of a reconcile that makes or repairs the guest's side.
 pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, names: &Names, outcomes: &[Outcome]) -> Report {

@@ -9,8 +9,8 @@ use crate::api::Reason;
 use crate::azure::plan::{Verb, Why};
 use crate::azure::resource::Observed;
 use crate::controllers::context::sample;
-use crate::controllers::decision::Problem;
 use crate::controllers::samples::{cr, guest};
+use crate::hypershift::problem::Problem;
 
 #[test]
 fn control_plane_is_held_only_for_a_served_custom_resource() {
@@ -65,14 +65,14 @@ async fn connection_that_stays_pending_is_read_ever_less_often() {
         ..Decision::default()
     };
     let wait = || {
-        cx.observations.ready(
+        cx.arm.observations.ready(
             Kind::PrivateEndpoint,
             &id,
             Observed::Found(pending.clone()),
             Instant::now(),
         );
         expedite_endpoint(&cx, "u", &decision);
-        driver::requeue_after(&cx, &decision, Instant::now())
+        driver::requeue(&cx, &decision, Instant::now()).after
     };
     let mut waits = Vec::new();
     for _ in 0..7 {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use crate::api::{AzurePrivateLinkService, HostedCluster, Reason};
 use crate::azure::id::{IdError, ResourceId, SubscriptionId, same};
 use crate::azure::resource::Kind;
-use crate::controllers::decision::Problem;
 use crate::controllers::identity::IDENTITY_RETRY;
+use crate::hypershift::problem::Problem;
 
 /// What the HostedCluster names of those who connect. Whoever can write the custom resource can name more there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Connecting {
         let is_other = |given: &str, named: &Option<String>| !named.as_deref().is_some_and(|named| same(named, given));
         let (_, _, field) = fields.into_iter().find(|(given, named, _)| is_other(given, named))?;
         let text = format!("{field} is not that of the HostedCluster");
-        Some(Problem::new(Reason::ScopeNotAllowed, text).again(IDENTITY_RETRY))
+        Some(Problem::new(Reason::ScopeNotAllowed, text).requeue_after(IDENTITY_RETRY))
     }
 
     /// The subscriptions whose connections are approved: the guest's own, and those that both objects name besides. A

@@ -11,8 +11,8 @@ use crate::azure::error::ArmError;
 use crate::azure::id::ResourceId;
 use crate::azure::load_balancer::{Frontend, internal_frontends};
 use crate::azure::resource::Kind;
-use crate::controllers::decision::Problem;
 use crate::controllers::facts::{Facts, Needs};
+use crate::hypershift::problem::Problem;
 use crate::names;
 
 /// How a frontend is proven to belong to the Service.
@@ -43,7 +43,7 @@ const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// The address that the frontend must have, and the Service that vouches for it.
 fn vouched<'a>(spec: Option<&str>, service: Option<&'a ServiceFacts>) -> Result<(&'a ServiceFacts, IpAddr), Problem> {
-    let waiting = |message: &str| Problem::new(Reason::WaitingForLoadBalancer, message).again(AGAIN * 3);
+    let waiting = |message: &str| Problem::new(Reason::WaitingForLoadBalancer, message).requeue_after(AGAIN * 3);
     let text = spec.ok_or_else(|| waiting("the Service has no address yet"))?;
     let address = text
         .parse()
@@ -68,7 +68,7 @@ fn claimed() -> Problem {
         Reason::AmbiguousLoadBalancer,
         "an older custom resource has the address",
     )
-    .again(AGAIN * 6)
+    .requeue_after(AGAIN * 6)
 }
 
 /// Whether a frontend has the name that Azure's cloud provider derives from the Service's UID, which nobody can choose.
@@ -95,12 +95,12 @@ fn choose<'a>(
             Reason::WaitingForLoadBalancer,
             "no load balancer frontend belongs to the Service",
         )
-        .again(AGAIN)),
+        .requeue_after(AGAIN)),
         _ => Err(Problem::new(
             Reason::AmbiguousLoadBalancer,
             "several load balancer frontends have the address",
         )
-        .again(AGAIN * 6)),
+        .requeue_after(AGAIN * 6)),
     }
 }
 
@@ -120,7 +120,9 @@ pub(super) fn find(
     }
     let pick = |list: &Result<Vec<Frontend>, ArmError>| match list {
         Ok(list) => choose(list, address, service, settings.frontend_match).cloned(),
-        Err(error) => Err(Problem::unread(Reason::ILBLookupFailed, "load balancers", error).again(error.delay(1))),
+        Err(error) => {
+            Err(Problem::unread(Reason::ILBLookupFailed, "load balancers", error).requeue_after(error.delay(1)))
+        }
     };
     let namespace = cr.namespace().unwrap_or_default();
     let is_missing = |problem: &Problem| problem.reason == Reason::WaitingForLoadBalancer;
@@ -151,7 +153,7 @@ pub(super) fn find(
         && facts.older_frontends
         && problem.reason == Reason::WaitingForLoadBalancer
     {
-        problem.again = Some(AT_ONCE);
+        problem.requeue_after = Some(AT_ONCE);
     }
     // A list may lack an existing load balancer. Anybody can write the status, so it causes no more reads than a list.
     let lacks = found.as_ref().is_err_and(is_missing) && !facts.held_frontends;

@@ -25,8 +25,10 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Resource, ResourceExt};
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use self::refusals::Refusals;
+use crate::api::markers::SERVICES;
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::client::Reconcile;
 use crate::azure::id::ResourceId;
@@ -36,12 +38,21 @@ use crate::azure::resource::{Kind, MISSED, Observed};
 use crate::controllers::abandon;
 use crate::controllers::cluster_index::ClusterIndex;
 use crate::controllers::context::Context;
-use crate::controllers::decision::{Decision, Lifecycle, Problem, deleted_at};
-use crate::controllers::driver::{self, Executed, ReconcileError};
-use crate::controllers::event::{self, Event, What};
+use crate::controllers::decision::{Decision, Lifecycle, deleted_at};
+use crate::controllers::driver::{self, Executed};
+use crate::controllers::event;
 use crate::controllers::identity::DeletedCluster;
-use crate::controllers::run::{self, Reconciler};
+use crate::controllers::outcome;
 use crate::controllers::write_status::write_status;
+use crate::hypershift::problem::Problem;
+use crate::metrics::ReconcileResult;
+use crate::runtime::call::ReconcileError;
+use crate::runtime::event::{Event, What};
+use crate::runtime::reconcile::{ReconcileOutcome, Reconciler};
+use crate::runtime::requeue::Requeue;
+
+/// Why to reconcile at once: another prefix has to be chosen for the NAT subnet.
+const PREFIX_REFUSED: &str = "nat_prefix_refused";
 
 /// The controller of the HO role.
 pub struct PrivateLinkServiceController {
@@ -78,7 +89,7 @@ impl PrivateLinkServiceController {
         reconcile: Reconcile,
         cr: AzurePrivateLinkService,
         inputs: &plan::PrivateLinkServiceInputs,
-    ) -> Result<run::ReconcileOutcome, ReconcileError> {
+    ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
         let uid = cr.metadata.uid.clone().unwrap_or_default();
         let refused = self.with(&uid, |known| known.refused.active(Instant::now()));
         let hosted = inputs.hosted_cluster.as_ref();
@@ -98,21 +109,21 @@ impl PrivateLinkServiceController {
         self.note_subnet(&uid, &decision);
         self.confirm_missing(&uid, &mut decision, Instant::now());
         slow_down(cx, &uid, &awaited(&cr, inputs), &mut decision);
-        let mut wait = driver::requeue_after(cx, &decision, Instant::now());
+        let mut requeue = driver::requeue(cx, &decision, Instant::now());
         if self.chooses_again(cx, &uid, &decision.steps, &outcomes) {
-            wait = Duration::ZERO;
+            requeue = Requeue::new(Duration::ZERO, PREFIX_REFUSED);
         }
         if decision.paused {
-            return Ok(run::ReconcileOutcome::waiting(cr, wait));
+            return Ok(ReconcileOutcome::new(cr, requeue, ReconcileResult::Waiting));
         }
         let report = status::after_build(
             &cr,
             &decision,
             &found,
-            &driver::as_reported(&cx.observations, &decision.steps, &outcomes),
+            &driver::as_reported(&cx.arm.observations, &decision.steps, &outcomes),
         );
         let cr = write_status(cx, cr, hosted, &report).await?;
-        Ok(run::ReconcileOutcome::reported(cr, wait, &report, &decision, &outcomes))
+        Ok(outcome::reported(cr, requeue, &report, &decision, &outcomes))
     }
 
     async fn teardown(
@@ -121,7 +132,7 @@ impl PrivateLinkServiceController {
         reconcile: Reconcile,
         cr: AzurePrivateLinkService,
         inputs: &plan::PrivateLinkServiceInputs,
-    ) -> Result<run::ReconcileOutcome, ReconcileError> {
+    ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
         let hosted = inputs.hosted_cluster.as_ref();
         report_guest_lock(cx, &cr, hosted).await;
         let since = deleted_at(&cr);
@@ -134,11 +145,14 @@ impl PrivateLinkServiceController {
             decision, outcomes, cr, ..
         } = execution.await?;
         cx.awaiting.note(&cr, &decision.steps, &outcomes);
-        let failing = |step: &Step| cx.observations.failing_for(&step.id, Instant::now());
+        let failing = |step: &Step| cx.arm.observations.failing_for(&step.id, Instant::now());
         let abandoned = abandon::permission(&cr, cx.role, &decision, &outcomes, &failing);
         let certain = driver::surely_gone(cx, reconcile, &decision).await;
         if (decision.nothing_left() && certain) || abandoned.is_some() {
-            decision.steps.iter().for_each(|step| cx.observations.forget(&step.id));
+            decision
+                .steps
+                .iter()
+                .for_each(|step| cx.arm.observations.forget(&step.id));
             let last_events = match abandoned {
                 Some(event) => [vec![event], event::left(&decision)].concat(),
                 // Somebody recorded ids that another cluster has.
@@ -149,16 +163,16 @@ impl PrivateLinkServiceController {
                 }
                 None => event::released(&decision),
             };
-            return Ok(run::ReconcileOutcome::released(
+            return Ok(ReconcileOutcome::released(
                 driver::release(cx, cr, hosted, &last_events).await?,
             ));
         }
         expedite_subnet(cx, &decision);
         driver::await_locks(cx, &decision, &outcomes, Instant::now());
-        let wait = driver::requeue_after(cx, &decision, Instant::now());
+        let requeue = driver::requeue(cx, &decision, Instant::now());
         let report = status::after_teardown(&cr, &decision, &outcomes);
         let cr = write_status(cx, cr, hosted, &report).await?;
-        Ok(run::ReconcileOutcome::unsettled(cr, wait, &decision, &outcomes))
+        Ok(outcome::not_ready(cr, requeue, &decision, &outcomes))
     }
 
     /// Whether to reconcile at once to choose another prefix, because Azure refused the last one as overlapping:
@@ -178,9 +192,11 @@ impl PrivateLinkServiceController {
         };
         let now = Instant::now();
         let network = step.id.parent();
-        let body = network.as_ref().and_then(|network| cx.observations.fresh(network, now));
+        let body = network
+            .as_ref()
+            .and_then(|network| cx.arm.observations.fresh(network, now));
         if let Some(network) = &network {
-            cx.observations.invalidate(network, now);
+            cx.arm.observations.invalidate(network, now);
         }
         let overlaps = matches!(error.code.as_str(), "NetcfgSubnetRangesOverlap" | "NetcfgInvalidSubnet");
         let Some(prefix) = proposed(step).filter(|_| overlaps) else {
@@ -189,7 +205,7 @@ impl PrivateLinkServiceController {
         let layout = body.as_ref().and_then(Observed::found).map(nat_prefix::layout);
         let another = self.with(uid, |known| known.refused.add(prefix, layout, now));
         if another {
-            cx.observations.invalidate(&step.id, now);
+            cx.arm.observations.invalidate(&step.id, now);
         }
         another
     }
@@ -210,7 +226,8 @@ impl PrivateLinkServiceController {
         }
         let since = self.with(uid, |known| *known.missing_since.get_or_insert(now));
         if now.saturating_duration_since(since) < MISSED {
-            (decision.problem, decision.again) = (None, Some(MISSED));
+            decision.problem = None;
+            decision.requeue = Some(Requeue::new(MISSED, Requeue::POLL));
         }
     }
 
@@ -242,14 +259,15 @@ fn slow_down(cx: &Context, uid: &str, awaited: &str, decision: &mut Decision) {
     ];
     let problem = decision.problem.as_ref();
     let problem = problem.filter(|problem| missing.contains(&problem.reason));
-    let Some((problem, first)) = problem.and_then(|problem| Some((problem, problem.again?))) else {
+    let Some((problem, first)) = problem.and_then(|problem| Some((problem, problem.requeue_after?))) else {
         return cx.polls.over(uid);
     };
     let now = Instant::now();
-    decision.again = Some(match problem.reason {
+    let after = match problem.reason {
         Reason::EndpointNotConnected => cx.polls.wait(uid, first, now),
         _ => cx.polls.wait_with(uid, awaited, first, now),
-    });
+    };
+    decision.requeue = Some(Requeue::new(after, problem.reason.as_str()));
 }
 
 /// Emits an Event on the HostedCluster if a lock stops the deletion of the guest's side: the namespace accepts none.
@@ -260,11 +278,12 @@ async fn report_guest_lock(cx: &Context, cr: &AzurePrivateLinkService, hosted: O
     );
     let note = Some(note).filter(|_| abandon::guest_is_locked(cr));
     let new = cx
+        .runtime
         .events
         .begins(&cr.uid().unwrap_or_default(), "guest lock", note.as_deref());
     if let (true, Some(note), Some(hosted)) = (new, note, hosted) {
         let event = Event::new(What::Refused, note);
-        cx.events.emit(std::slice::from_ref(hosted), &[event]).await;
+        cx.runtime.events.emit(std::slice::from_ref(hosted), &[event]).await;
     }
 }
 
@@ -273,7 +292,8 @@ async fn report_unconfirmed(cx: &Context, cr: &AzurePrivateLinkService, inputs: 
     let more = inputs.connecting.unconfirmed(cr);
     let note = format!("{more} of spec.additionalAllowedSubscriptions are not the HostedCluster's and may not connect");
     let event = (more > 0).then(|| Event::new(What::Refused, note));
-    cx.events
+    cx.runtime
+        .events
         .stands(&cr.object_ref(&()), "unconfirmed subscriptions", event)
         .await;
 }
@@ -285,9 +305,9 @@ fn expedite_subnet(cx: &Context, decision: &Decision) {
         && matches!(step.why, Why::Needs(_))
     {
         let (service, now) = (decision.step(Kind::PrivateLinkService), Instant::now());
-        let gone_for = service.and_then(|service| cx.observations.gone_for(&service.id, now));
+        let gone_for = service.and_then(|service| cx.arm.observations.gone_for(&service.id, now));
         let wait = (gone_for.unwrap_or_default() / 5).clamp(Kind::Subnet.pace(), LONGEST_POLL);
-        cx.observations.expedite(&step.id, wait, now);
+        cx.arm.observations.expedite(&step.id, wait, now);
     }
 }
 
@@ -300,7 +320,11 @@ fn proposed(step: &Step) -> Option<Ipv4Net> {
 }
 
 impl Reconciler for PrivateLinkServiceController {
+    type Object = AzurePrivateLinkService;
+    type Context = Context;
     type Inputs = plan::PrivateLinkServiceInputs;
+
+    const EXPECTED_NAMES: &'static [&'static str] = &SERVICES;
 
     async fn inputs(
         &self,
@@ -317,14 +341,18 @@ impl Reconciler for PrivateLinkServiceController {
     async fn reconcile(
         &self,
         cx: &Context,
-        reconcile: Reconcile,
+        correlation: Uuid,
         cr: AzurePrivateLinkService,
         inputs: Self::Inputs,
-    ) -> Result<run::ReconcileOutcome, ReconcileError> {
+    ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
+        let reconcile = Reconcile {
+            correlation,
+            ..Reconcile::begin()
+        };
         match Lifecycle::of(cx.role, &cr, cr.metadata.deletion_timestamp.is_some()) {
             Lifecycle::Build => self.build(cx, reconcile, cr, &inputs).await,
             Lifecycle::Teardown => self.teardown(cx, reconcile, cr, &inputs).await,
-            Lifecycle::Nothing => Ok(run::ReconcileOutcome::released(cr)),
+            Lifecycle::Nothing => Ok(ReconcileOutcome::released(cr)),
         }
     }
 

@@ -17,12 +17,12 @@ use crate::controllers::claims::{self, Claim, Claims, Holder};
 use crate::controllers::cluster_index::ClusterIndex;
 use crate::controllers::context::Context;
 use crate::controllers::custom_resources;
-use crate::controllers::decision::Problem;
-use crate::controllers::driver::{ReconcileError, within};
 use crate::controllers::identity::{self, DeletedCluster, Identity, Traces};
 use crate::controllers::intent::{self, HoIntent};
 use crate::controllers::owner;
+use crate::hypershift::problem::Problem;
 use crate::names;
+use crate::runtime::call::{ReconcileError, within};
 
 /// The cluster, its pause, the Service and the siblings of a custom resource.
 pub(super) async fn read_inputs(
@@ -122,7 +122,7 @@ async fn read_service(
     if !SERVICES.contains(&name.as_str()) {
         return Ok(None);
     }
-    let api: Api<Service> = Api::namespaced(cx.kube.clone(), namespace);
+    let api: Api<Service> = Api::namespaced(cx.runtime.kube.clone(), namespace);
     let Some(service) = within(api.get_opt(&name)).await? else {
         return Ok(None);
     };
@@ -182,7 +182,7 @@ async fn is_address_claimed(
 
 /// Whether the Service of another custom resource has the address of this one, or may not be read.
 async fn has_address(cx: &Context, other: &ClusterRef, cr: &AzurePrivateLinkService) -> Result<bool, ReconcileError> {
-    let api: Api<Service> = Api::namespaced(cx.kube.clone(), &other.namespace);
+    let api: Api<Service> = Api::namespaced(cx.runtime.kube.clone(), &other.namespace);
     let address: Option<IpAddr> = cr.spec.load_balancer_ip.as_deref().and_then(|text| text.parse().ok());
     match within(api.get_opt(&other.name)).await {
         Ok(service) => Ok(service.is_some_and(|service| address.is_some_and(|own| addresses(service).contains(&own)))),

@@ -18,10 +18,11 @@ use crate::azure::plan::{Step, Verb, Why, ensure_present};
 use crate::azure::private_link_service::{OwnedPrivateLinkService, PrivateLinkService, connections};
 use crate::azure::resource::{Kind, MISSED, Observed};
 use crate::azure::scope::Scope;
-use crate::controllers::decision::{Decision, Problem};
+use crate::controllers::decision::Decision;
 use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::identity::{DeletedCluster, Identity};
 use crate::controllers::intent::{self, HoIntent};
+use crate::hypershift::problem::Problem;
 use crate::names;
 
 /// What the operator decided for all clusters.
@@ -301,7 +302,7 @@ fn service_id(
         Kind::PrivateLinkService.label(),
         recorded.name()
     );
-    Ok(Err(Problem::new(Reason::Provisioning, text).again(MISSED * 2)))
+    Ok(Err(Problem::new(Reason::Provisioning, text).requeue_after(MISSED * 2)))
 }
 
 /// Records the NAT subnet. That it was made stays recorded as long as it is the same subnet.

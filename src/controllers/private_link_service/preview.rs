@@ -11,7 +11,7 @@ use crate::controllers::decision::Lifecycle;
 use crate::controllers::driver;
 use crate::controllers::facts::Facts;
 use crate::controllers::preview::{DryRun, Fact, as_sent};
-use crate::controllers::run::SupportsDryRun;
+use crate::controllers::reconciler::SupportsDryRun;
 
 impl SupportsDryRun for PrivateLinkServiceController {
     async fn dry_run(
@@ -46,7 +46,7 @@ impl SupportsDryRun for PrivateLinkServiceController {
             inputs: known(inputs),
             report: Some(report),
             holds: Vec::new(),
-            wait: Some(driver::requeue_after(cx, &decision, Instant::now())),
+            requeue: Some(driver::requeue(cx, &decision, Instant::now())),
             decision,
             facts,
         }

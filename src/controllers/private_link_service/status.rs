@@ -9,8 +9,9 @@ use crate::azure::private_link_service::alias;
 use crate::azure::resource::Kind;
 use crate::conditions::NewCondition;
 use crate::controllers::abandon;
-use crate::controllers::decision::{Decision, Problem, blocking_problem};
+use crate::controllers::decision::{Decision, blocking_problem};
 use crate::controllers::report::{Report, fails, fails_unless_unread};
+use crate::hypershift::problem::Problem;
 
 /// The report of a reconcile that makes or repairs the service.
 pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, found: &Found, outcomes: &[Outcome]) -> Report {

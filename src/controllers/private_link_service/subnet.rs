@@ -13,9 +13,9 @@ use crate::azure::private_link_service::nat_subnet;
 use crate::azure::resource::{Kind, Observed};
 use crate::azure::subnet::{NatSubnet, has_reference_shape, takes_link_services, used_by_others, used_only_by};
 use crate::controllers::abandon::OVERDUE;
-use crate::controllers::decision::Problem;
 use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::identity::Identity;
+use crate::hypershift::problem::Problem;
 use crate::names;
 
 /// How long until a problem that a person has to fix is checked again.
@@ -86,7 +86,7 @@ pub(super) fn choose(
             .map_err(invalid)?;
         if of_older.contains(&lower(&own.to_string())) {
             let text = format!("subnet {} is the natSubnetID of an older HostedCluster", own.name());
-            return Err(Problem::new(Reason::NATSubnetCreationFailed, text).again(AGAIN));
+            return Err(Problem::new(Reason::NATSubnetCreationFailed, text).requeue_after(AGAIN));
         }
         return Ok(Chosen::Own(own));
     };
@@ -128,16 +128,16 @@ pub(super) fn ensure_own(
             Observed::ReadFailed(error) => {
                 let subject = format!("virtual_network {}", network.name());
                 let problem = Problem::unread(Reason::NATSubnetCreationFailed, &subject, error);
-                return Ok(Err(problem.again(error.delay(1))));
+                return Ok(Err(problem.requeue_after(error.delay(1))));
             }
             _ => {
                 let text = "the virtual network does not exist".to_owned();
-                return Ok(Err(failed(text).again(AGAIN)));
+                return Ok(Err(failed(text).requeue_after(AGAIN)));
             }
         };
         if desired.prefix.is_none() {
             let text = "the virtual network has no room for a NAT subnet".to_owned();
-            return Ok(Err(failed(text).again(AGAIN)));
+            return Ok(Err(failed(text).requeue_after(AGAIN)));
         }
     }
     Ok(Ok(ensure_present(&desired, observed)))
@@ -145,13 +145,13 @@ pub(super) fn ensure_own(
 
 /// What is wrong with a NAT subnet that was given. It is never written.
 pub(super) fn check_given(id: &ResourceId, by: &str, facts: &Facts) -> Result<Option<Problem>, Needs> {
-    let failed = |text: String| Some(Problem::new(Reason::NATSubnetCreationFailed, text).again(AGAIN));
+    let failed = |text: String| Some(Problem::new(Reason::NATSubnetCreationFailed, text).requeue_after(AGAIN));
     Ok(match facts.read(Kind::Subnet, id)? {
         Observed::Found(body) if takes_link_services(body) => None,
         Observed::Found(_) => failed(format!("{by}: set its privateLinkServiceNetworkPolicies to Disabled")),
         Observed::ReadFailed(error) | Observed::WriteFailed(error) | Observed::DeleteFailed(error) => {
             let subject = format!("subnet {}", id.name());
-            Some(Problem::unread(Reason::NATSubnetCreationFailed, &subject, error).again(error.delay(1)))
+            Some(Problem::unread(Reason::NATSubnetCreationFailed, &subject, error).requeue_after(error.delay(1)))
         }
         Observed::Absent | Observed::Pending => failed(format!("{by} does not exist")),
     })

@@ -18,11 +18,13 @@ use crate::azure::id::{ResourceId, same};
 use crate::azure::plan::{Step, Verb, Why, ensure_absent};
 use crate::azure::private_link_service::{OwnedPrivateLinkService, nat_subnet};
 use crate::azure::resource::{Kind, Observed};
-use crate::controllers::decision::{Decision, Problem};
+use crate::controllers::decision::Decision;
 use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::identity::{DeletedCluster, Identity};
 use crate::controllers::intent::{self, HoIntent};
+use crate::hypershift::problem::Problem;
 use crate::names;
+use crate::runtime::requeue::Requeue;
 
 /// The steps that delete what the custom resource has. It is released when nothing of the cluster is left. A service
 /// that stays until then lets in nobody who is revoked.
@@ -51,7 +53,7 @@ fn decide(
     let waited = deleting_for(cr, now);
     if let Some(wait) = other_role_at_work(cr, waited) {
         let problem = Problem::new(Reason::Deleting, "the guest's side is being deleted first");
-        return Ok(Decision::stuck(problem.again(wait)));
+        return Ok(Decision::stuck(problem.requeue_after(wait)));
     }
     if never_made(cr) {
         return Ok(Decision::default());
@@ -93,7 +95,7 @@ fn decide(
         return Ok(decision);
     };
     if service_gone && inputs.sibling_deleting {
-        decision.again = Some(SIBLING_POLL);
+        decision.requeue = Some(Requeue::new(SIBLING_POLL, Requeue::POLL));
         let step = Step::needs(Kind::Subnet, subnet, "the cluster's other custom resource to go");
         decision.steps.push(step);
     } else if service_gone {

@@ -58,11 +58,11 @@ async fn frontend_that_does_not_come_is_asked_for_ever_less_often() {
     let nobody = tower::service_fn(|_: Request<Body>| std::future::pending::<Result<Response<Body>, BoxError>>());
     let cx = sample::context(kube::Client::new(nobody, "default"));
     let again = |reason| {
-        let problem = Problem::new(reason, "x").again(Duration::from_secs(10));
+        let problem = Problem::new(reason, "x").requeue_after(Duration::from_secs(10));
         let mut decision = Decision::stuck(problem);
         cx.polls.change("u");
         slow_down(&cx, "u", "10.0.0.4", &mut decision);
-        decision.again.unwrap()
+        decision.requeue.map(|requeue| requeue.after).unwrap()
     };
     let mut waits = Vec::new();
     for _ in 0..7 {

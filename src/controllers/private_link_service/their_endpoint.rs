@@ -12,8 +12,8 @@ use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::id::ResourceId;
 use crate::azure::private_link_service::connected_endpoints;
 use crate::azure::resource::Kind;
-use crate::controllers::decision::Problem;
 use crate::controllers::facts::{Facts, Needs};
+use crate::hypershift::problem::Problem;
 
 /// How often this is checked again while a person has to delete the endpoint.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -41,7 +41,7 @@ pub(super) fn not_connected(
         Kind::PrivateEndpoint.label(),
         endpoint.name()
     );
-    Ok(missing.then(|| Problem::new(Reason::EndpointNotConnected, text).again(AGAIN)))
+    Ok(missing.then(|| Problem::new(Reason::EndpointNotConnected, text).requeue_after(AGAIN)))
 }
 
 /// The endpoint in the status, if HyperShift's guest side serves the custom resource and not our CPO role.

@@ -1,21 +1,27 @@
+use std::time::Duration;
+
 use kube::runtime::watcher::Event;
 use serde_json::json;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use super::*;
 use crate::api::Role;
-use crate::azure::client::Reconcile;
 use crate::controllers::context::sample;
 use crate::controllers::custom_resources::CustomResources;
-use crate::controllers::driver::ReconcileError;
-use crate::controllers::pace::Fingerprint;
-use crate::controllers::run::ReconcileOutcome;
 use crate::controllers::samples;
+use crate::runtime::call::ReconcileError;
+use crate::runtime::pace::Fingerprint;
+use crate::runtime::reconcile::{ReconcileOutcome, Reconciler};
 
 struct Idle;
 
 impl Reconciler for Idle {
+    type Object = AzurePrivateLinkService;
+    type Context = Context;
     type Inputs = ();
+
+    const EXPECTED_NAMES: &'static [&'static str] = &[];
 
     async fn inputs(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), ReconcileError> {
         Ok(((), String::new()))
@@ -24,10 +30,10 @@ impl Reconciler for Idle {
     async fn reconcile(
         &self,
         _: &Context,
-        _: Reconcile,
+        _: Uuid,
         cr: AzurePrivateLinkService,
         (): (),
-    ) -> Result<ReconcileOutcome, ReconcileError> {
+    ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
         Ok(ReconcileOutcome::released(cr))
     }
 }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use rstest::rstest;
 
 use super::*;
@@ -131,7 +133,7 @@ fn a_cluster_that_is_not_paused_is_served(#[case] until: &str) {
 
 #[test]
 fn end_of_a_pause_is_reconciled() {
-    let again = Some(Duration::from_secs(90));
+    let again = Some(Requeue::new(Duration::from_secs(90), "Provisioning"));
     assert_eq!(
         paused("2026-08-22T10:01:30Z"),
         Verdict::Wait("the cluster is paused", again)

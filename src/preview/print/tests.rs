@@ -45,6 +45,7 @@ fn at_rest() -> Preview {
             would_be: holds(),
         }],
         requeue_after_seconds: Some(290),
+        requeue_reason: Some("resync"),
     }
 }
 
@@ -90,6 +91,7 @@ fn drifted() -> Preview {
             },
         ],
         requeue_after_seconds: Some(15),
+        requeue_reason: Some("read_due"),
         ..at_rest()
     }
 }

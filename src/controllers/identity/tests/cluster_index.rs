@@ -63,7 +63,11 @@ fn newer_cluster_is_refused_and_the_older_one_notices_nothing(
         .clone();
     let problem = contested(&newer, &plane_of(&newer, &host.unwrap()), &all).unwrap();
     assert_eq!((problem.reason, problem.message.as_str()), (reason, message));
-    assert_eq!(problem.again, Some(IDENTITY_RETRY), "nobody may tell of its end");
+    assert_eq!(
+        problem.requeue_after,
+        Some(IDENTITY_RETRY),
+        "nobody may tell of its end"
+    );
     assert_eq!(
         contested(&newer, &plane_of(&newer, "api.new"), &known(&[&newer])),
         None,
@@ -112,7 +116,7 @@ fn given_subnet_has_to_be_the_clusters_to_use(
     cr.spec.nat_subnet_id = Some(format!("{NET}/{given}"));
     let problem = foreign_nat_subnet(&cr, &hosted, &known(&[&older, &hosted]));
     assert_eq!(problem.as_ref().map(|p| p.message.as_str()), refused);
-    assert!(problem.is_none_or(|p| p.reason == Reason::ScopeNotAllowed && p.again == Some(IDENTITY_RETRY)));
+    assert!(problem.is_none_or(|p| p.reason == Reason::ScopeNotAllowed && p.requeue_after == Some(IDENTITY_RETRY)));
 }
 
 #[test]

@@ -6,8 +6,8 @@ use super::super::samples::*;
 use super::*;
 use crate::azure::plan::Why;
 use crate::azure::resource::Observed;
-use crate::controllers::decision::Problem;
 use crate::controllers::samples::{cr, decided, guest, identity};
+use crate::hypershift::problem::Problem;
 
 mod elsewhere;
 

@@ -216,7 +216,7 @@ fn own_subnet_that_an_older_cluster_gives_is_not_used() {
         problem.message,
         "subnet infra-pls-nat is the natSubnetID of an older HostedCluster"
     );
-    assert!(decision.steps.is_empty() && problem.again.is_some());
+    assert!(decision.steps.is_empty() && problem.requeue_after.is_some());
 }
 
 #[test]
@@ -339,7 +339,7 @@ fn list_that_is_older_than_the_reconcile_is_read_again_at_once(#[case] older: bo
     };
     let resource = cr(Value::Null, json!({}));
     let ((decision, _), _) = decided(facts, &[], |facts| build(&resource, &inputs(), facts, &settings(), &[]));
-    let again = decision.problem.and_then(|problem| problem.again);
+    let again = decision.problem.and_then(|problem| problem.requeue_after);
     assert_eq!(again, Some(Duration::from_secs(seconds)));
 }
 

@@ -178,7 +178,10 @@ fn the_other_roles_finalizer_is_waited_for_but_not_for_ever() {
     let mut held = deleting(intent_with(&management(SUBNET)));
     held.metadata.finalizers = Some(vec![CPO_FINALIZER.to_owned()]);
     let decision = run(&held, &inputs(), &[service(json!([]))], &settings());
-    assert_eq!(decision.again, Some(Duration::from_secs(290)));
+    assert_eq!(
+        decision.requeue.map(|requeue| requeue.after),
+        Some(Duration::from_secs(290))
+    );
     let late = "2026-01-01T00:05:00Z".parse().unwrap();
     let world = [service(json!([]))];
     let decision = decided(Facts::default(), &world, |facts| {

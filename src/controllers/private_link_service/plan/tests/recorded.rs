@@ -152,7 +152,7 @@ fn recorded_service_that_is_not_found_once_is_not_made_twice() {
     let decide = |facts: &Facts| build(&resource, &inputs(), facts, &settings, &[]);
     let ((decision, _), _) = decided(facts, &[subnet()], decide);
     assert_eq!(decision.steps, []);
-    assert_eq!(decision.again, Some(MISSED * 2));
+    assert_eq!(decision.requeue.map(|requeue| requeue.after), Some(MISSED * 2));
 }
 
 fn also(scope: String) -> Settings {

@@ -66,12 +66,12 @@ impl WatchHealth {
 
     /// Signals, from now on, when something has been listed again. No event shows what was removed meanwhile, and those
     /// of what was added arrive before it is in any store.
-    pub(super) fn relists(&self) -> Receiver<()> {
+    pub fn relists(&self) -> Receiver<()> {
         self.relists.subscribe()
     }
 
     /// Passes on these events, and derives the health of the watch from them.
-    pub(super) fn observe<K: Send + 'static, S: Stream<Item = watcher::Result<Event<K>>> + Send + 'static>(
+    pub fn observe<K: Send + 'static, S: Stream<Item = watcher::Result<Event<K>>> + Send + 'static>(
         self: &Arc<Self>,
         resource: Watched,
         events: S,

@@ -42,7 +42,11 @@ async fn answer(stored: Stored, request: Request<Body>) -> (u16, Value) {
 struct Overtaken(Stored);
 
 impl Reconciler for Overtaken {
+    type Object = AzurePrivateLinkService;
+    type Context = Context;
     type Inputs = ();
+
+    const EXPECTED_NAMES: &'static [&'static str] = &[];
 
     async fn inputs(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), ReconcileError> {
         Ok(((), String::new()))
@@ -51,10 +55,10 @@ impl Reconciler for Overtaken {
     async fn reconcile(
         &self,
         cx: &Context,
-        _: Reconcile,
+        _: Uuid,
         cr: AzurePrivateLinkService,
         (): (),
-    ) -> Result<ReconcileOutcome, ReconcileError> {
+    ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
         let found = cr
             .status
             .as_ref()
@@ -72,13 +76,17 @@ impl Reconciler for Overtaken {
             ..Report::default()
         };
         let cr = write_status(cx, cr, None, &report).await?;
-        Ok(ReconcileOutcome::waiting(cr, Duration::from_secs(300)))
+        Ok(ReconcileOutcome::new(
+            cr,
+            Requeue::new(Duration::from_secs(300), Requeue::RESYNC),
+            ReconcileResult::Waiting,
+        ))
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn report_of_the_other_role_during_a_reconcile_is_read_soon() {
-    let cr = serde_json::to_value(samples::cr(json!({}), json!({}))).unwrap();
+    let cr = serde_json::to_value(sample::cr(json!({}), json!({}))).unwrap();
     let stored: Stored = Arc::new(Mutex::new(cr));
     merge(&mut stored.lock().unwrap(), &json!({}));
     let answers = tower::service_fn({
@@ -94,12 +102,12 @@ async fn report_of_the_other_role_during_a_reconcile_is_read_soon() {
     });
     let cx = Arc::new(sample::context(kube::Client::new(answers, "default")));
     let runner = Arc::new(Runner::new(Overtaken(Arc::clone(&stored)), cx, Label::PrivateEndpoint));
-    let cached = Arc::new(samples::cr(json!({}), json!({})));
+    let cached = sample::cr(json!({}), json!({}));
     // The other role's event, and what the reconcile itself asked for.
-    let action = Arc::clone(&runner).reconcile(Arc::clone(&cached)).await.unwrap();
+    let action = runner.reconcile(&cached).await;
     assert_eq!(action, Action::requeue(Duration::from_millis(200)));
     tokio::time::sleep(Duration::from_millis(200)).await;
-    runner.reconcile(cached).await.unwrap();
+    runner.reconcile(&cached).await;
     let conditions = stored.lock().unwrap()["status"]["conditions"].clone();
     assert_eq!(conditions[0]["message"], "pls.abc.azure");
 }

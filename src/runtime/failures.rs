@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::driver::ReconcileError;
+use super::call::ReconcileError;
+use super::requeue::Requeue;
 use crate::metrics::ReconcileResult;
 
 /// The wait after the first conflict in a row: somebody else wrote the object at the same time.
@@ -14,9 +15,18 @@ const AFTER_ERROR: Duration = Duration::from_secs(1);
 /// The wait after the first panic in a row, which will most likely come again.
 const AFTER_PANIC: Duration = Duration::from_secs(10);
 /// The longest wait of all.
-const MOST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(60);
 /// How many conflicts in a row are normal where several write an object; more are a failure.
-const HARMLESS: u32 = 4;
+const MAX_CONFLICTS: u32 = 4;
+
+/// What follows a reconcile that did not reach its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retry {
+    /// How the reconcile counts.
+    pub result: ReconcileResult,
+    /// When the next one is due.
+    pub requeue: Requeue,
+}
 
 /// How many reconciles in a row have failed for each object of one role, by UID.
 #[derive(Debug, Default)]
@@ -34,24 +44,31 @@ impl Failures {
         *count
     }
 
-    /// Logs a reconcile that failed; returns how it counts and how long to wait.
-    pub fn failed(&self, uid: &str, error: &ReconcileError) -> (ReconcileResult, Duration) {
+    /// Logs a reconcile that failed; returns what follows.
+    pub fn failed(&self, uid: &str, error: &ReconcileError) -> Retry {
         let row = self.in_a_row(uid);
-        let first = if error.conflict() { AFTER_CONFLICT } else { AFTER_ERROR };
-        let wait = longer(first, row);
-        if error.conflict() && row <= HARMLESS {
-            tracing::debug!(%error, "somebody else changed the object first");
-            return (ReconcileResult::Waiting, wait);
+        if !error.conflict() {
+            return failed(error, longer(AFTER_ERROR, row));
         }
-        tracing::warn!(%error, again_in_s = wait.as_secs(), "reconcile failed");
-        (ReconcileResult::Failed, wait)
+        let wait = longer(AFTER_CONFLICT, row);
+        if row > MAX_CONFLICTS {
+            return failed(error, wait);
+        }
+        tracing::debug!(%error, "somebody else changed the object first");
+        Retry {
+            result: ReconcileResult::Waiting,
+            requeue: Requeue::new(wait, Requeue::CONFLICT),
+        }
     }
 
-    /// Logs a reconcile that panicked; returns how long to wait.
-    pub fn panicked(&self, uid: &str) -> Duration {
+    /// Logs a reconcile that panicked; returns what follows.
+    pub fn panicked(&self, uid: &str) -> Retry {
         let wait = longer(AFTER_PANIC, self.in_a_row(uid));
         tracing::error!(again_in_s = wait.as_secs(), "a reconcile panicked");
-        wait
+        Retry {
+            result: ReconcileResult::Panicked,
+            requeue: Requeue::new(wait, Requeue::PANICKED),
+        }
     }
 
     /// Ends the row: a reconcile of the object has reached its end, or the object is gone.
@@ -60,9 +77,17 @@ impl Failures {
     }
 }
 
+fn failed(error: &ReconcileError, wait: Duration) -> Retry {
+    tracing::warn!(%error, again_in_s = wait.as_secs(), "reconcile failed");
+    Retry {
+        result: ReconcileResult::Failed,
+        requeue: Requeue::new(wait, Requeue::FAILED),
+    }
+}
+
 /// The wait after so many failures in a row: twice as long each time.
 fn longer(first: Duration, row: u32) -> Duration {
-    first.saturating_mul(1 << (row - 1).min(16)).min(MOST)
+    first.saturating_mul(1 << (row - 1).min(16)).min(LONGEST)
 }
 
 #[cfg(test)]
@@ -77,8 +102,8 @@ mod tests {
     }
 
     fn after_failure(failures: &Failures, error: &ReconcileError) -> (ReconcileResult, u128) {
-        let (result, wait) = failures.failed("u", error);
-        (result, wait.as_millis())
+        let retry = failures.failed("u", error);
+        (retry.result, retry.requeue.after.as_millis())
     }
 
     #[test]

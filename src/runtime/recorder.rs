@@ -11,22 +11,19 @@ use futures::future::join_all;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event as KubeEvent;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::Api;
 use kube::api::PostParams;
 use tokio::time::Instant;
 
-use super::event::{self, Event, Standing};
+use super::event::{Event, Standing};
 use super::rate::{Limit, Rates};
-use crate::api::Role;
-use crate::api::markers::SERVICES;
-use crate::conditions::NewCondition;
 use crate::metrics::{KubeResource, KubeVerb, Metrics};
 
 /// The longest wait for Events to be written.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest note that the API server accepts, in bytes.
-const MOST: usize = 1024;
+const MAX_NOTE: usize = 1024;
 /// How many Events about the custom resources of one namespace are written on their HostedCluster: whoever creates them
 /// without end must not fill another namespace. It is client-go's limit for one object.
 const ELSEWHERE: Limit = Limit {
@@ -34,11 +31,21 @@ const ELSEWHERE: Limit = Limit {
     interval: Duration::from_secs(300),
 };
 
-/// Writes the Events of one role.
+/// Who writes Events.
+#[derive(Debug, Clone)]
+pub struct Reporter {
+    /// The name of the controller.
+    pub controller: &'static str,
+    /// The name of this process.
+    pub instance: String,
+}
+
+/// Writes the Events of one controller manager.
 pub struct Recorder {
     kube: kube::Client,
-    role: Role,
-    instance: String,
+    reporter: Reporter,
+    /// Names of objects that are expected. No other object of their namespace uses up their rate of Events.
+    expected_names: &'static [&'static str],
     metrics: Arc<Metrics>,
     /// The problems that were published and still exist, by the UID of the object.
     standing: Mutex<HashMap<String, Standing>>,
@@ -47,12 +54,17 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder for a role, as the process `instance`. Writes pass the client's gate.
-    pub fn new(kube: kube::Client, role: Role, instance: &str, metrics: Arc<Metrics>) -> Self {
+    /// A recorder that reports as `reporter`. Writes pass the client's gate.
+    pub fn new(
+        kube: kube::Client,
+        reporter: Reporter,
+        expected_names: &'static [&'static str],
+        metrics: Arc<Metrics>,
+    ) -> Self {
         Self {
             kube,
-            role,
-            instance: instance.to_owned(),
+            reporter,
+            expected_names,
             metrics,
             standing: Mutex::default(),
             elsewhere: Rates::within(ELSEWHERE),
@@ -93,13 +105,14 @@ impl Recorder {
         }
     }
 
-    /// Writes Events about problems in `own` that neither this process nor the stored conditions have published.
-    pub(super) async fn troubles(&self, about: &[ObjectReference], stored: &[Condition], own: &[NewCondition]) {
+    /// Writes the Events that `update` returns about the problems of the first object. `update` keeps the problems that
+    /// still exist. The number of Events on the other objects is limited.
+    pub async fn emit_new(&self, about: &[ObjectReference], update: impl FnOnce(&mut Standing) -> Vec<Event>) {
         let uid = about.first().and_then(|object| object.uid.clone()).unwrap_or_default();
         let events = {
             let mut all = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
             let mut standing = all.remove(&uid).unwrap_or_default();
-            let events = event::troubles(&mut standing, stored, own);
+            let events = update(&mut standing);
             if !standing.is_empty() {
                 all.insert(uid, standing);
             }
@@ -108,7 +121,7 @@ impl Recorder {
         let Some((own, others)) = about.split_first() else {
             return;
         };
-        let (key, now) = (rate_key(own), Instant::now());
+        let (key, now) = (rate_key(own, self.expected_names), Instant::now());
         let is_within_rate = |_: &&Event| others.is_empty() || self.elsewhere.take(&key, now).is_ok();
         let for_others: Vec<Event> = events.iter().filter(is_within_rate).cloned().collect();
         tokio::join!(
@@ -149,22 +162,22 @@ impl Recorder {
             action: Some(event.what.action().to_owned()),
             note: Some(cut(&event.note).to_owned()),
             event_time: Some(MicroTime(Timestamp::now())),
-            reporting_controller: Some(self.role.field_manager().to_owned()),
-            reporting_instance: Some(self.instance.clone()),
+            reporting_controller: Some(self.reporter.controller.to_owned()),
+            reporting_instance: Some(self.reporter.instance.clone()),
             ..KubeEvent::default()
         }
     }
 }
 
 fn cut(note: &str) -> &str {
-    note.get(..note.floor_char_boundary(MOST)).unwrap_or_default()
+    note.get(..note.floor_char_boundary(MAX_NOTE)).unwrap_or_default()
 }
 
-/// The key of the rate for Events in other namespaces. Each of HyperShift's own custom resources has a rate of its own,
-/// which no other custom resource of the namespace can use up.
-fn rate_key(about: &ObjectReference) -> String {
+/// The key of the rate for Events in other namespaces. Each expected name has a rate of its own, which no other object
+/// of the namespace can use up.
+fn rate_key(about: &ObjectReference, expected_names: &[&str]) -> String {
     let namespace = about.namespace.as_deref().unwrap_or_default();
-    let name = about.name.as_deref().filter(|name| SERVICES.contains(name));
+    let name = about.name.as_deref().filter(|name| expected_names.contains(name));
     format!("{namespace}/{}", name.unwrap_or_default())
 }
 
@@ -176,8 +189,7 @@ mod tests {
     use kube::client::Body;
 
     use super::*;
-    use crate::api::{ConditionType, Reason};
-    use crate::controllers::event::What;
+    use crate::runtime::event::What;
 
     fn object() -> ObjectReference {
         ObjectReference {
@@ -208,7 +220,11 @@ mod tests {
         });
         let kube = kube::Client::new(server, "default");
         let metrics = Arc::new(Metrics::new("1", "c").unwrap());
-        (Recorder::new(kube, Role::Cpo, "pod", metrics), calls)
+        let reporter = Reporter {
+            controller: "controller",
+            instance: "pod".to_owned(),
+        };
+        (Recorder::new(kube, reporter, &["private-router"], metrics), calls)
     }
 
     #[tokio::test(start_paused = true)]
@@ -242,43 +258,40 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn troubles_without_end_fill_no_other_namespace() {
+    async fn problems_without_end_fill_no_other_namespace() {
         let (recorder, calls) = recorder(Some(201));
         let hosted = ObjectReference {
             namespace: Some("clusters".into()),
             ..object()
         };
-        let trouble = |n: usize| NewCondition {
-            class: None,
-            ..NewCondition::fails(ConditionType::AzurePLSCreated, Reason::NotOurs, format!("{n}"), None)
-        };
         for n in 0..100 {
             let mut own = object();
             own.uid = Some(n.to_string());
-            recorder.troubles(&[own, hosted.clone()], &[], &[trouble(n)]).await;
+            recorder.emit_new(&[own, hosted.clone()], |_| vec![event("a")]).await;
         }
         assert_eq!(calls.load(Ordering::SeqCst), 100 + 25);
         let mut other = object();
         other.namespace = Some("neighbour".into());
-        recorder.troubles(&[other, hosted], &[], &[trouble(0)]).await;
+        recorder.emit_new(&[other, hosted], |_| vec![event("a")]).await;
         assert_eq!(calls.load(Ordering::SeqCst), 125 + 2, "a neighbour is told of");
     }
 
     #[test]
     fn long_note_is_cut_between_characters() {
         let note = format!("x{}", "é".repeat(600));
-        assert_eq!(cut(&note).len(), MOST - 1);
+        assert_eq!(cut(&note).len(), MAX_NOTE - 1);
         assert_eq!(cut("short"), "short");
     }
 
     #[test]
-    fn junk_of_a_namespace_uses_up_no_rate_of_hypershifts_own() {
+    fn unexpected_object_uses_up_no_rate_of_expected_ones() {
         let key = |name: &str| {
-            rate_key(&ObjectReference {
+            let about = ObjectReference {
                 namespace: Some("n".to_owned()),
                 name: Some(name.to_owned()),
                 ..ObjectReference::default()
-            })
+            };
+            rate_key(&about, &["private-router"])
         };
         assert_eq!(key("junk-1"), key("junk-2"));
         assert_ne!(key("junk-1"), key("private-router"));

@@ -6,17 +6,12 @@ use kube::client::Body;
 use kube::runtime::Controller;
 use kube::runtime::reflector::store;
 use kube::runtime::watcher::Event;
-use rstest::rstest;
 use serde_json::json;
 
 use super::*;
-use crate::api::ConditionType;
-use crate::azure::error::{ArmError, Class};
-use crate::azure::plan::{Step, Verb, Why};
-use crate::azure::resource::Kind;
-use crate::conditions::NewCondition;
+use crate::api::AzurePrivateLinkService;
+use crate::controllers::context::Context;
 use crate::controllers::context::sample;
-use crate::controllers::samples;
 
 mod contradicted;
 mod crowd;
@@ -29,7 +24,11 @@ struct Fragile {
 }
 
 impl Reconciler for Fragile {
+    type Object = AzurePrivateLinkService;
+    type Context = Context;
     type Inputs = ();
+
+    const EXPECTED_NAMES: &'static [&'static str] = &[];
 
     async fn inputs(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), ReconcileError> {
         Ok(((), String::new()))
@@ -38,16 +37,20 @@ impl Reconciler for Fragile {
     async fn reconcile(
         &self,
         _: &Context,
-        _: Reconcile,
+        _: Uuid,
         cr: AzurePrivateLinkService,
         (): (),
-    ) -> Result<ReconcileOutcome, ReconcileError> {
+    ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
         assert!(
             self.reconciles.fetch_add(1, Ordering::SeqCst) > 0,
             "in the first reconcile"
         );
         self.ready.cancel();
-        Ok(ReconcileOutcome::ready(cr, Duration::from_secs(300)))
+        Ok(ReconcileOutcome::new(
+            cr,
+            Requeue::new(Duration::from_secs(300), Requeue::RESYNC),
+            ReconcileResult::Ready,
+        ))
     }
 }
 
@@ -69,8 +72,8 @@ async fn nothing_is_kept_of_an_object_that_went_without_release() {
     assert_eq!(runner.pacer.begin(("n", "c"), "u", fingerprint, now), Ok(()));
     runner.pacer.finish("u", fingerprint, Duration::from_secs(300), now);
     assert!(runner.pacer.early("u", fingerprint, now).is_some());
-    let cached = Arc::new(samples::cr(json!({}), json!({})));
-    Arc::clone(&runner).reconcile(cached).await.unwrap();
+    let cached = Arc::new(sample::cr(json!({}), json!({})));
+    runner.reconcile(&cached).await;
     assert_eq!(runner.pacer.early("u", fingerprint, now), None);
 }
 
@@ -78,7 +81,11 @@ async fn nothing_is_kept_of_an_object_that_went_without_release() {
 struct Outrun;
 
 impl Reconciler for Outrun {
+    type Object = AzurePrivateLinkService;
+    type Context = Context;
     type Inputs = ();
+
+    const EXPECTED_NAMES: &'static [&'static str] = &[];
 
     async fn inputs(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), ReconcileError> {
         Ok(((), String::new()))
@@ -87,10 +94,10 @@ impl Reconciler for Outrun {
     async fn reconcile(
         &self,
         _: &Context,
-        _: Reconcile,
+        _: Uuid,
         _: AzurePrivateLinkService,
         (): (),
-    ) -> Result<ReconcileOutcome, ReconcileError> {
+    ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
         Err(ReconcileError::Gone)
     }
 }
@@ -100,13 +107,13 @@ async fn conflicts_in_a_row_wait_longer_and_at_last_count_as_failed() {
     let cx = Arc::new(context());
     let runner = Arc::new(Runner::new(Outrun, Arc::clone(&cx), Label::PrivateEndpoint));
     for wait in [200, 400, 800, 1600, 3200] {
-        let cached = Arc::new(samples::cr(json!({}), json!({})));
-        let action = Arc::clone(&runner).reconcile(cached).await.unwrap();
+        let cached = Arc::new(sample::cr(json!({}), json!({})));
+        let action = runner.reconcile(&cached).await;
         let wait = Duration::from_millis(wait);
         assert_eq!(action, Action::requeue(wait));
         tokio::time::sleep(wait).await;
     }
-    let text = cx.metrics.render().unwrap();
+    let text = cx.runtime.metrics.render().unwrap();
     for sample in [
         "hyperlink_reconcile_total{controller=\"private_endpoint\",result=\"waiting\"} 4",
         "hyperlink_reconcile_total{controller=\"private_endpoint\",result=\"failed\"} 1",
@@ -118,7 +125,7 @@ async fn conflicts_in_a_row_wait_longer_and_at_last_count_as_failed() {
 /// A context whose API server knows one object.
 fn context() -> Context {
     let answers = tower::service_fn(|_: Request<Body>| async {
-        let cr = samples::cr(json!({}), json!({}));
+        let cr = sample::cr(json!({}), json!({}));
         Ok::<_, tower::BoxError>(Response::new(Body::from(serde_json::to_vec(&cr)?)))
     });
     sample::context(kube::Client::new(answers, "default"))
@@ -134,7 +141,7 @@ async fn panic_ends_its_reconcile_and_not_the_controller() {
     let ready = reconciler.ready.clone();
     let runner = Arc::new(Runner::new(reconciler, Arc::clone(&cx), Label::PrivateEndpoint));
 
-    let cr = samples::cr(json!({}), json!({}));
+    let cr = sample::cr(json!({}), json!({}));
     let (reader, mut writer) = store();
     for event in [Event::Init, Event::InitApply(cr.clone()), Event::InitDone] {
         writer.apply_watcher_event(&event);
@@ -147,7 +154,7 @@ async fn panic_ends_its_reconcile_and_not_the_controller() {
     second.await.expect("a second reconcile");
     stop.cancel();
     controller.await.expect("the controller ends as asked");
-    let text = cx.metrics.render().unwrap();
+    let text = cx.runtime.metrics.render().unwrap();
     for sample in [
         "hyperlink_reconcile_panics_total{controller=\"private_endpoint\"} 1",
         "hyperlink_reconcile_total{controller=\"private_endpoint\",result=\"panicked\"} 1",
@@ -155,28 +162,4 @@ async fn panic_ends_its_reconcile_and_not_the_controller() {
     ] {
         assert!(text.lines().any(|line| line == sample), "{sample} not in\n{text}");
     }
-}
-
-#[rstest]
-#[case::out_of_reach(Class::Down, ReconcileResult::Failed)]
-#[case::no_time(Class::Throttled, ReconcileResult::Ready)]
-fn failed_read_is_no_success_though_all_conditions_are_true(#[case] class: Class, #[case] expected: ReconcileResult) {
-    let step = Step {
-        kind: Kind::PrivateLinkService,
-        id: samples::id(&samples::management("privateLinkServices/pls-id")),
-        verb: Verb::Wait,
-        why: Why::Unread(ArmError::own(class, "X")),
-        found: None,
-    };
-    let decision = Decision {
-        steps: vec![step],
-        ..Decision::default()
-    };
-    let report = Report {
-        conditions: vec![NewCondition::holds(ConditionType::AzurePLSCreated, "fine", None)],
-        ..Report::default()
-    };
-    let cr = samples::cr(json!({}), json!({}));
-    let outcome = ReconcileOutcome::reported(cr, Duration::ZERO, &report, &decision, &[Outcome::Nothing]);
-    assert_eq!(outcome.result, expected);
 }

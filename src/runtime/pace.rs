@@ -8,7 +8,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::rate::{Limit, Rate, Rates};
-use crate::api::markers::SERVICES;
 
 /// The limit for first reconciles in one namespace. A custom resource that comes under a new UID has no pace yet, and
 /// whoever creates and deletes them without end creates any number. As many at once as a namespace has that are served.
@@ -75,24 +74,25 @@ struct Pace {
 pub struct Pacer {
     paces: Mutex<HashMap<String, Pace>>,
     newcomers: Rates,
-}
-
-impl Default for Pacer {
-    fn default() -> Self {
-        Self {
-            paces: Mutex::default(),
-            newcomers: Rates::within(NEWCOMERS),
-        }
-    }
+    expected_names: &'static [&'static str],
 }
 
 impl Pacer {
+    /// A pacer that knows no object. New objects with one of `expected_names` wait for none of other names.
+    pub fn new(expected_names: &'static [&'static str]) -> Self {
+        Self {
+            paces: Mutex::default(),
+            newcomers: Rates::within(NEWCOMERS),
+            expected_names,
+        }
+    }
+
     fn paces(&self) -> MutexGuard<'_, HashMap<String, Pace>> {
         self.paces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Called before anything is read; `Err` is how long to wait. `cached` is the fingerprint of the object as watched.
-    /// A new object comes at the rate of its namespace; those that HyperShift creates wait for none of other names.
+    /// A new object comes at the rate of its namespace.
     pub fn begin(
         &self,
         (namespace, name): (&str, &str),
@@ -102,10 +102,8 @@ impl Pacer {
     ) -> Result<(), Duration> {
         let mut paces = self.paces();
         if !paces.contains_key(uid) {
-            let own = SERVICES
-                .into_iter()
-                .find(|service| *service == name)
-                .unwrap_or_default();
+            let expected = self.expected_names.iter().find(|expected| **expected == name);
+            let own = expected.copied().unwrap_or_default();
             self.newcomers.take(&format!("{namespace}/{own}"), now)?;
         }
         let pace = paces.entry(uid.to_owned()).or_default();
@@ -185,7 +183,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_reconcile_is_early_only_while_nothing_changed() {
-        let (pacer, now) = (Pacer::default(), Instant::now());
+        let (pacer, now) = (Pacer::new(&["private-router", "oauth-openshift"]), Instant::now());
         assert_eq!(pacer.begin(ROUTER, "u", Fingerprint::of("a"), now), Ok(()));
         assert!(pacer.finish("u", fingerprint("a", "x"), WAIT, now));
         assert_eq!(pacer.early("u", fingerprint("a", "x"), now), Some(WAIT));
@@ -198,7 +196,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn change_that_nobody_reads_costs_no_read() {
-        let (pacer, now) = (Pacer::default(), Instant::now());
+        let (pacer, now) = (Pacer::new(&["private-router", "oauth-openshift"]), Instant::now());
         let begin = |object: &str, now| pacer.begin(ROUTER, "u", Fingerprint::of(object), now);
         assert_eq!(begin("a", now), Ok(()), "nothing is known yet");
         pacer.finish("u", fingerprint("a", "x"), WAIT, now);
@@ -214,7 +212,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_it_waited_for_makes_it_due() {
-        let (pacer, now) = (Pacer::default(), Instant::now());
+        let (pacer, now) = (Pacer::new(&["private-router", "oauth-openshift"]), Instant::now());
         assert_eq!(pacer.begin(ROUTER, "u", Fingerprint::of("a"), now), Ok(()));
         assert!(pacer.finish("u", fingerprint("a", "x"), WAIT, now));
         pacer.due("u", now);
@@ -226,7 +224,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn object_that_changes_without_end_waits_for_its_turn() {
-        let (pacer, now) = (Pacer::default(), Instant::now());
+        let (pacer, now) = (Pacer::new(&["private-router", "oauth-openshift"]), Instant::now());
         let begin = |n: u32| pacer.begin(ROUTER, "u", Fingerprint::of(&n.to_string()), now);
         let waits = (0..100).filter_map(|n| begin(n).err()).count();
         assert_eq!(waits, 80);
@@ -244,7 +242,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn objects_made_without_end_begin_at_their_namespaces_rate() {
-        let (pacer, began) = (Pacer::default(), Instant::now());
+        let (pacer, began) = (Pacer::new(&["private-router", "oauth-openshift"]), Instant::now());
         let begin = |namespace: &str, name: &str, n: u32| {
             let (uid, now) = (
                 format!("{namespace}-{name}-{n}"),
@@ -272,7 +270,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn object_deleted_during_its_reconcile_leaves_no_pace() {
-        let (pacer, now) = (Pacer::default(), Instant::now());
+        let (pacer, now) = (Pacer::new(&["private-router", "oauth-openshift"]), Instant::now());
         assert_eq!(pacer.begin(ROUTER, "u", Fingerprint::of("a"), now), Ok(()));
         pacer.forget("u");
         assert!(!pacer.finish("u", fingerprint("a", "x"), WAIT, now));

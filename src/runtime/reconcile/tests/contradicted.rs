@@ -68,7 +68,11 @@ impl Theirs {
 struct Unavailable;
 
 impl Reconciler for Unavailable {
+    type Object = AzurePrivateLinkService;
+    type Context = Context;
     type Inputs = ();
+
+    const EXPECTED_NAMES: &'static [&'static str] = &[];
 
     async fn inputs(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), ReconcileError> {
         Ok(((), String::new()))
@@ -77,19 +81,20 @@ impl Reconciler for Unavailable {
     async fn reconcile(
         &self,
         cx: &Context,
-        _: Reconcile,
+        _: Uuid,
         cr: AzurePrivateLinkService,
         (): (),
-    ) -> Result<ReconcileOutcome, ReconcileError> {
+    ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
         let kind = ConditionType::AzurePrivateLinkServiceAvailable;
         let condition = NewCondition::fails(kind, Reason::NotOurs, "the zone is another's", Some(1));
         let report = Report {
             conditions: vec![condition],
             ..Report::default()
         };
-        Ok(ReconcileOutcome::waiting(
+        Ok(ReconcileOutcome::new(
             write_status(cx, cr, None, &report).await?,
-            cx.resync,
+            Requeue::new(cx.runtime.resync, Requeue::RESYNC),
+            ReconcileResult::Waiting,
         ))
     }
 }
@@ -97,7 +102,7 @@ impl Reconciler for Unavailable {
 #[tokio::test(start_paused = true)]
 async fn contradicted_status_is_written_five_times_in_ten_minutes() {
     let (events, received) = unbounded();
-    let cr = samples::cr(json!({}), json!({}));
+    let cr = sample::cr(json!({}), json!({}));
     let object = Mutex::new((serde_json::to_value(&cr).unwrap(), 0));
     let theirs = Arc::new(Theirs { object, events });
     let server = Arc::clone(&theirs);

@@ -1,0 +1,68 @@
+//! One call to the Kubernetes API: its timeout, and its errors.
+
+use std::time::Duration;
+
+/// The timeout of every Kubernetes call but a watch.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Why a reconcile could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ReconcileError {
+    /// The API server refused or did not answer.
+    #[error("Kubernetes: {0}")]
+    Kube(#[from] kube::Error),
+    /// The object to change had just been read, and somebody has removed it since.
+    #[error("Kubernetes: somebody removed the object first")]
+    Gone,
+    /// The API server did not answer in time.
+    #[error("Kubernetes: no answer in time")]
+    Timeout,
+    /// The first list of a kind is not complete yet, and no decision is made from a part of it.
+    #[error("not all {0} are known yet; /readyz says why")]
+    Unlisted(&'static str),
+}
+
+impl ReconcileError {
+    /// Whether somebody else changed or removed the object first: nothing is wrong, the object is reconciled again.
+    pub fn conflict(&self) -> bool {
+        matches!(self, Self::Gone) || self.refused_with(409)
+    }
+
+    /// Whether the API server rejects the object as invalid.
+    pub fn invalid(&self) -> bool {
+        self.refused_with(422)
+    }
+
+    /// The status fields for which the API server rejects the object.
+    pub fn invalid_fields(&self) -> Vec<&str> {
+        let status = match self {
+            Self::Kube(kube::Error::Api(status)) if self.invalid() => status,
+            _ => return Vec::new(),
+        };
+        let causes = status.details.iter().flat_map(|details| &details.causes);
+        causes.filter_map(|cause| cause.field.strip_prefix("status.")).collect()
+    }
+
+    fn refused_with(&self, code: u16) -> bool {
+        matches!(self, Self::Kube(kube::Error::Api(status)) if status.code == code)
+    }
+}
+
+/// Bounds the time of one Kubernetes call.
+pub async fn within<T>(call: impl Future<Output = kube::Result<T>>) -> Result<T, ReconcileError> {
+    tokio::time::timeout(TIMEOUT, call)
+        .await
+        .map_err(|_| ReconcileError::Timeout)?
+        .map_err(ReconcileError::Kube)
+}
+
+/// Like [`within`], for a change or the deletion of an object that was just read: not found means that it is gone.
+pub async fn changing<T>(call: impl Future<Output = kube::Result<T>>) -> Result<T, ReconcileError> {
+    within(call).await.map_err(|error| {
+        if error.refused_with(404) {
+            ReconcileError::Gone
+        } else {
+            error
+        }
+    })
+}

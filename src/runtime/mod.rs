@@ -1,0 +1,49 @@
+//! What every controller needs, whatever it reconciles and in whichever cloud.
+
+pub mod call;
+pub mod concurrency_limit;
+pub mod event;
+pub mod failures;
+pub mod guard;
+pub mod pace;
+pub mod polls;
+pub mod rate;
+pub mod reconcile;
+pub mod recorder;
+pub mod requeue;
+pub mod watch_health;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::api::PatchParams;
+
+use crate::metrics::Metrics;
+use failures::Failures;
+use recorder::Recorder;
+
+/// What every reconcile of one process works with, whatever it reconciles.
+pub struct Runtime {
+    /// The Kubernetes API; writes pass the gate.
+    pub kube: kube::Client,
+    /// Who writes, as server-side apply records it.
+    pub field_manager: &'static str,
+    /// Writes Events.
+    pub events: Recorder,
+    /// How many reconciles in a row have failed.
+    pub failures: Failures,
+    /// The metrics of this process.
+    pub metrics: Arc<Metrics>,
+    /// The interval at which objects are reconciled though nothing has changed.
+    pub resync: Duration,
+}
+
+impl Runtime {
+    /// The parameters of every patch.
+    pub fn patch_params(&self) -> PatchParams {
+        PatchParams {
+            field_manager: Some(self.field_manager.to_owned()),
+            ..PatchParams::default()
+        }
+    }
+}

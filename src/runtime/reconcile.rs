@@ -1,0 +1,333 @@
+//! Runs the reconciles of one controller: paces and counts them, and survives panics.
+
+use std::convert::Infallible;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use kube::core::NamespaceResourceScope;
+use kube::runtime::controller::Action;
+use kube::{Api, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::Runtime;
+use super::call::{ReconcileError, within};
+use super::concurrency_limit::ConcurrencyLimit;
+use super::guard;
+use super::pace::{Fingerprint, Pacer};
+use super::requeue::Requeue;
+use crate::metrics::{Controller as Label, ReconcileResult, RunningReconcile};
+
+/// An object that can be reconciled.
+pub trait Object:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
+{
+}
+
+impl<K> Object for K where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Send
+        + Sync
+        + 'static
+{
+}
+
+/// Whether an object is reconciled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// It is.
+    Admitted,
+    /// It is not, because the operator excludes it.
+    Excluded,
+    /// It is not, because its namespace has too many.
+    TooMany,
+}
+
+/// What the controllers of one kind of object share.
+pub trait ReconcileContext<K>: Send + Sync + 'static {
+    /// What does not depend on what is reconciled.
+    fn runtime(&self) -> &Runtime;
+
+    /// Whether the object is reconciled.
+    fn admission(&self, object: &K) -> Admission;
+
+    /// Reports an object that is not reconciled because its namespace has too many.
+    fn report_too_many(&self, object: &K) -> impl Future<Output = ()> + Send;
+
+    /// The parts of the object whose change needs a reconcile, as one text.
+    fn fingerprint(&self, object: &K) -> String;
+
+    /// How long until another writer of the object's status is to be answered; `None` if none is.
+    fn next_answer(&self, object: &K) -> Option<Duration>;
+
+    /// Notes that something has changed since the last reconcile of the object with this UID.
+    fn changed(&self, uid: &str);
+
+    /// Forgets the object with this UID.
+    fn forget(&self, uid: &str);
+}
+
+/// How one controller reconciles an object.
+pub trait Reconciler: Send + Sync + 'static {
+    /// What it reconciles.
+    type Object: Object;
+    /// What it works with.
+    type Context: ReconcileContext<Self::Object>;
+    /// What Kubernetes shows around the object.
+    type Inputs: Send;
+
+    /// Names of objects that are expected. New objects with these names wait for none of other names.
+    const EXPECTED_NAMES: &'static [&'static str];
+
+    /// Reads the inputs. The text stands for everything in them whose change needs a reconcile.
+    fn inputs(
+        &self,
+        cx: &Self::Context,
+        object: &Self::Object,
+    ) -> impl Future<Output = Result<(Self::Inputs, String), ReconcileError>> + Send;
+
+    /// Reconciles the object once; `correlation` names this reconcile in logs and calls.
+    fn reconcile(
+        &self,
+        cx: &Self::Context,
+        correlation: Uuid,
+        object: Self::Object,
+        inputs: Self::Inputs,
+    ) -> impl Future<Output = Result<ReconcileOutcome<Self::Object>, ReconcileError>> + Send;
+
+    /// The object with this UID is gone.
+    fn forget(&self, _uid: &str) {}
+}
+
+/// How a reconcile has ended.
+pub struct ReconcileOutcome<K> {
+    /// The object as last written.
+    pub object: K,
+    /// When the next reconcile is due.
+    pub requeue: Requeue,
+    /// For the counters.
+    pub result: ReconcileResult,
+    /// Whether nothing more is to be done for the object.
+    pub released: bool,
+}
+
+impl<K> ReconcileOutcome<K> {
+    /// The object has this result, and is not released.
+    pub fn new(object: K, requeue: Requeue, result: ReconcileResult) -> Self {
+        Self {
+            object,
+            requeue,
+            result,
+            released: false,
+        }
+    }
+
+    /// The finalizer is gone.
+    pub fn released(object: K) -> Self {
+        Self {
+            object,
+            requeue: Requeue::new(Duration::ZERO, Requeue::RESYNC),
+            result: ReconcileResult::Ready,
+            released: true,
+        }
+    }
+}
+
+/// How far a reconcile has come.
+struct Begun<'a> {
+    uid: String,
+    /// What the pacer is to compare.
+    fingerprint: Fingerprint,
+    counted: Option<RunningReconcile<'a>>,
+}
+
+/// A reconciler with what it works with.
+pub struct Runner<R: Reconciler> {
+    /// The controller's own part.
+    pub reconciler: R,
+    /// What its reconciles work with.
+    pub cx: Arc<R::Context>,
+    /// Keeps reconciles from coming too early.
+    pub pacer: Pacer,
+    label: Label,
+}
+
+impl<R: Reconciler> Runner<R> {
+    /// A runner that has reconciled nothing yet.
+    pub fn new(reconciler: R, cx: Arc<R::Context>, label: Label) -> Self {
+        Self {
+            reconciler,
+            cx,
+            pacer: Pacer::new(R::EXPECTED_NAMES),
+            label,
+        }
+    }
+
+    /// The object with this UID is gone, or nothing more is to be done for it.
+    pub fn forget(&self, uid: &str) {
+        let runtime = self.cx.runtime();
+        self.pacer.forget(uid);
+        runtime.failures.over(uid);
+        runtime.events.forget(uid);
+        self.cx.forget(uid);
+        self.reconciler.forget(uid);
+    }
+
+    fn fingerprint(&self, object: &R::Object) -> Fingerprint {
+        Fingerprint::of(&self.cx.fingerprint(object))
+    }
+
+    /// Records that a reconcile has ended. Whatever it kept of an object that was removed meanwhile is dropped.
+    fn finish(&self, uid: &str, fingerprint: Fingerprint, requeue: Requeue) {
+        if !self.pacer.finish(uid, fingerprint, requeue.after, Instant::now()) {
+            self.forget(uid);
+        }
+    }
+
+    /// Requeues as given, or when another writer is to be answered.
+    fn action(&self, object: &R::Object, requeue: Requeue) -> Action {
+        let answer = self.cx.next_answer(object);
+        let answer = answer.map(|after| Requeue::new(after, Requeue::OTHER_WRITER));
+        let requeue = requeue.or_earlier(answer);
+        tracing::debug!(again_in_s = requeue.after.as_secs(), reason = requeue.why, "requeued");
+        Action::requeue(requeue.after)
+    }
+
+    async fn reconcile(&self, cached: &R::Object) -> Action {
+        let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
+        let correlation = Uuid::new_v4();
+        let span = tracing::info_span!("reconcile", controller = self.label.label(), namespace, name, correlation_id = %correlation);
+        let uid = cached.uid().unwrap_or_default();
+        let guarded = self.guarded(cached, correlation);
+        let ended = guard::catch_panic(self.cx.runtime(), self.label, &uid, span, guarded).await;
+        ended.unwrap_or_else(|retry| {
+            self.finish(&uid, self.fingerprint(cached), retry.requeue);
+            Action::requeue(retry.requeue.after)
+        })
+    }
+
+    /// Reconciles once, unless it is too early; an error becomes a delay.
+    async fn guarded(&self, cached: &R::Object, correlation: Uuid) -> Action {
+        let mut begun = Begun {
+            uid: cached.uid().unwrap_or_default(),
+            fingerprint: self.fingerprint(cached),
+            counted: None,
+        };
+        let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
+        let paced = self
+            .pacer
+            .begin((&namespace, &name), &begun.uid, begun.fingerprint, Instant::now());
+        if let Err(wait) = paced {
+            return self.action(cached, Requeue::new(wait, Requeue::TOO_EARLY));
+        }
+        match self.paced(&namespace, &name, correlation, &mut begun).await {
+            Ok(action) => action,
+            Err(error) => {
+                let runtime = self.cx.runtime();
+                let retry = runtime.failures.failed(&begun.uid, &error);
+                // A reconcile that failed before it began counts too.
+                let counted = begun.counted.take();
+                let counted = counted.unwrap_or_else(|| runtime.metrics.reconcile(self.label));
+                counted.end(retry.result);
+                self.finish(&begun.uid, begun.fingerprint, retry.requeue);
+                Action::requeue(retry.requeue.after)
+            }
+        }
+    }
+
+    async fn paced<'a>(
+        &'a self,
+        namespace: &str,
+        name: &str,
+        correlation: Uuid,
+        begun: &mut Begun<'a>,
+    ) -> Result<Action, ReconcileError> {
+        let runtime = self.cx.runtime();
+        // The cache may lag behind our own last write.
+        let api: Api<R::Object> = Api::namespaced(runtime.kube.clone(), namespace);
+        let found = within(api.get_opt(name)).await?;
+        // Another one under the same name comes with the watch.
+        let Some(object) = found.filter(|found| found.uid().unwrap_or_default() == begun.uid) else {
+            self.forget(&begun.uid);
+            return Ok(Action::await_change());
+        };
+        let uid = &begun.uid;
+        let (inputs, inputs_fingerprint) = self.reconciler.inputs(&self.cx, &object).await?;
+        begun.fingerprint = self.fingerprint(&object).with(&inputs_fingerprint);
+        if let Some(wait) = self.pacer.early(uid, begun.fingerprint, Instant::now()) {
+            return Ok(self.action(&object, Requeue::new(wait, Requeue::TOO_EARLY)));
+        }
+        if self.pacer.has_changed(uid, begun.fingerprint) {
+            self.cx.changed(uid);
+        }
+        begun.counted = Some(runtime.metrics.reconcile(self.label));
+        let outcome = self.reconciler.reconcile(&self.cx, correlation, object, inputs).await?;
+        if let Some(counted) = begun.counted.take() {
+            counted.end(outcome.result);
+        }
+        runtime.failures.over(uid);
+        if outcome.released {
+            self.forget(uid);
+            return Ok(Action::await_change());
+        }
+        let fingerprint = self.fingerprint(&outcome.object).with(&inputs_fingerprint);
+        self.finish(uid, fingerprint, outcome.requeue);
+        Ok(self.action(&outcome.object, outcome.requeue))
+    }
+
+    /// Reconciles the object if it is admitted.
+    async fn admitted(&self, limit: &ConcurrencyLimit, cached: Arc<R::Object>) -> Action {
+        match self.cx.admission(&cached) {
+            Admission::Admitted => {
+                let namespace = cached.namespace().unwrap_or_default();
+                let work = || self.reconcile(&cached);
+                let action = limit.take(&self.cx.runtime().metrics, &namespace, work).await;
+                action.unwrap_or_else(Action::await_change)
+            }
+            Admission::Excluded => Action::await_change(),
+            Admission::TooMany => {
+                self.forget(&cached.uid().unwrap_or_default());
+                self.cx.report_too_many(&cached).await;
+                Action::await_change()
+            }
+        }
+    }
+}
+
+/// Runs a prepared controller until `stop`; running reconciles end first.
+pub async fn run<R: Reconciler>(
+    controller: kube::runtime::Controller<R::Object>,
+    runner: Arc<Runner<R>>,
+    concurrency: u16,
+    stop: CancellationToken,
+) {
+    let limit = Arc::new(ConcurrencyLimit::new(runner.label, concurrency));
+    let ending = Arc::clone(&limit);
+    let reconciles = controller
+        .graceful_shutdown_on(async move { ending.end_with(stop).await })
+        .run(
+            move |object, runner: Arc<Runner<R>>| {
+                let limit = Arc::clone(&limit);
+                async move { Ok::<_, Infallible>(runner.admitted(&limit, object).await) }
+            },
+            |_, never, _| match *never {},
+            runner,
+        );
+    reconciles
+        .for_each(async |result| {
+            if let Err(error) = result {
+                tracing::debug!(%error, "queue");
+            }
+        })
+        .await;
+}
+
+#[cfg(test)]
+mod tests;
