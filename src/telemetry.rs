@@ -4,15 +4,13 @@
 //! terminal. Libraries that carry tokens on the wire are never logged below `info`, whatever the filter says.
 
 use std::fmt::{self, Write as _};
-use std::io::Write;
-use std::sync::Mutex;
 
-use serde_json::{Map, Value};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
+use serde_json::{Map, Value, json};
 use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::filter::{EnvFilter, FilterExt, ParseError, filter_fn};
-use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::fmt::format::{JsonFields, Writer};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields, MakeWriter};
+use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
@@ -52,9 +50,9 @@ pub const FIELDS: &[(&str, &str)] = &[
 /// How a line is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// `time LEVEL target: message key=value …`
+    /// `time LEVEL span{key=value …}: target: message key=value …`
     Text,
-    /// One flat JSON object: `timestamp`, `level`, `target`, `message` and the fields.
+    /// One flat JSON object: `timestamp`, `level`, `target`, `message`, and the fields of the event and its spans.
     Json,
 }
 
@@ -85,7 +83,7 @@ pub fn filter(directives: &str) -> Result<EnvFilter, ParseError> {
 /// Logs to standard error from now on, for the whole process. Fails if logging was set up before.
 pub fn init(format: Format, filter: EnvFilter) -> Result<(), TryInitError> {
     tracing_subscriber::registry()
-        .with(lines(format, filter, std::io::stderr()))
+        .with(lines(format, filter, std::io::stderr))
         .try_init()
 }
 
@@ -94,8 +92,9 @@ pub fn last_words(format: Format, error: &str) -> String {
     match format {
         Format::Text => format!("hyperlink: {error}\n"),
         Format::Json => {
-            let message = Map::from_iter([("message".to_owned(), error.into())]);
-            json(&Level::ERROR, env!("CARGO_PKG_NAME"), message)
+            let (level, target) = (Level::ERROR.as_str(), env!("CARGO_PKG_NAME"));
+            let line = json!({"timestamp": now(), "level": level, "target": target, "message": error});
+            escape_control(&line.to_string()) + "\n"
         }
     }
 }
@@ -109,11 +108,18 @@ pub fn log_panics() {
 fn lines<S, W>(format: Format, filter: EnvFilter, out: W) -> impl Layer<S>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
-    W: Write + Send + 'static,
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    let lines = Lines {
-        format,
-        out: Mutex::new(out),
+    let time: fn(&mut Writer<'_>) -> fmt::Result = |line| line.write_str(&now());
+    let layer = tracing_subscriber::fmt::layer().with_writer(out).with_ansi(false);
+    let layer = layer.with_timer(time);
+    let lines = match format {
+        Format::Text => layer.map_event_format(OneLine).boxed(),
+        Format::Json => {
+            let layer = layer.json().flatten_event(true);
+            let layer = layer.with_current_span(false).with_span_list(false);
+            layer.map_event_format(|event| OneLine(Flat(event))).boxed()
+        }
     };
     lines.with_filter(filter.and(filter_fn(harmless)))
 }
@@ -125,125 +131,53 @@ fn harmless(metadata: &Metadata<'_>) -> bool {
     !opens_details && target != SHOWS_BODIES
 }
 
-struct Lines<W> {
-    format: Format,
-    out: Mutex<W>,
-}
+/// Escapes what could end a line early or control a terminal: the library escapes some of it, in some places.
+struct OneLine<F>(F);
 
-/// The fields of a span or event. The inner one wins where names meet.
-#[derive(Default, Clone)]
-struct Fields(Map<String, Value>);
-
-impl Visit for Fields {
-    fn record_f64(&mut self, field: &Field, value: f64) {
-        self.0.insert(field.name().into(), value.into());
-    }
-
-    fn record_i64(&mut self, field: &Field, value: i64) {
-        self.0.insert(field.name().into(), value.into());
-    }
-
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        self.0.insert(field.name().into(), value.into());
-    }
-
-    /// Durations: `as_millis` gives these.
-    fn record_u128(&mut self, field: &Field, value: u128) {
-        self.record_u64(field, u64::try_from(value).unwrap_or(u64::MAX));
-    }
-
-    fn record_bool(&mut self, field: &Field, value: bool) {
-        self.0.insert(field.name().into(), value.into());
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.0.insert(field.name().into(), value.into());
-    }
-
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.0.insert(field.name().into(), format!("{value:?}").into());
-    }
-}
-
-impl<S, W> Layer<S> for Lines<W>
+impl<S, N, F> FormatEvent<S, N> for OneLine<F>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
-    W: Write + Send + 'static,
+    N: for<'a> FormatFields<'a> + 'static,
+    F: FormatEvent<S, N>,
 {
-    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        let mut fields = Fields::default();
-        attributes.record(&mut fields);
-        if let Some(span) = context.span(id) {
-            span.extensions_mut().insert(fields);
-        }
+    fn format_event(&self, context: &FmtContext<'_, S, N>, mut out: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let mut line = String::new();
+        self.0.format_event(context, Writer::new(&mut line), event)?;
+        writeln!(out, "{}", escape_control(line.trim_end()))
     }
+}
 
-    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
-        if let Some(span) = context.span(id)
-            && let Some(fields) = span.extensions_mut().get_mut::<Fields>()
-        {
-            values.record(fields);
-        }
-    }
+/// Puts the fields of an event's spans beside its own.
+struct Flat<F>(F);
 
-    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
-        let mut all = Fields::default();
-        for span in context.event_scope(event).into_iter().flatten() {
-            // The event's own span comes first, the root last; what is there already stays.
-            if let Some(fields) = span.extensions().get::<Fields>() {
-                for (name, value) in &fields.0 {
-                    all.0.entry(name).or_insert_with(|| value.clone());
+impl<S, F> FormatEvent<S, JsonFields> for Flat<F>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    F: FormatEvent<S, JsonFields>,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, JsonFields>,
+        mut out: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut own = String::new();
+        self.0.format_event(context, Writer::new(&mut own), event)?;
+        let mut line = object(&own);
+        // The event's own span comes first, the root last; what is there already stays.
+        for span in context.event_scope().into_iter().flatten() {
+            if let Some(fields) = span.extensions().get::<FormattedFields<JsonFields>>() {
+                for (name, value) in object(fields) {
+                    line.entry(name).or_insert(value);
                 }
             }
         }
-        event.record(&mut all);
-        let line = match self.format {
-            Format::Text => text(event.metadata(), all.0),
-            Format::Json => json(event.metadata().level(), event.metadata().target(), all.0),
-        };
-        // One write per line. A closed standard error is no reason to stop.
-        if let Ok(mut out) = self.out.lock() {
-            let _ = out.write_all(line.as_bytes());
-        }
+        write!(out, "{}", Value::Object(line))
     }
 }
 
-fn json(level: &Level, target: &str, mut fields: Map<String, Value>) -> String {
-    fields.insert("timestamp".into(), now().into());
-    fields.insert("level".into(), level.as_str().into());
-    fields.insert("target".into(), target.into());
-    let mut line = escape_control(&Value::Object(fields).to_string());
-    line.push('\n');
-    line
-}
-
-fn text(metadata: &Metadata<'_>, mut fields: Map<String, Value>) -> String {
-    let mut line = format!("{} {:>5} {}:", now(), metadata.level(), metadata.target());
-    if let Some(message) = fields.remove("message") {
-        line.push(' ');
-        line.push_str(&plain(&message));
-    }
-    for (name, value) in &fields {
-        // Writing to a String cannot fail.
-        let _ = write!(line, " {name}={}", quoted(value));
-    }
-    line.push('\n');
-    line
-}
-
-fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => escape_control(text),
-        other => other.to_string(),
-    }
-}
-
-/// Quotes only a value that would not read as one word, so that lines stay easy to search.
-fn quoted(value: &Value) -> String {
-    match value {
-        Value::String(text) if text.is_empty() || text.contains([' ', '"', '=']) => escape_control(&value.to_string()),
-        _ => plain(value),
-    }
+fn object(text: &str) -> Map<String, Value> {
+    serde_json::from_str(text).unwrap_or_default()
 }
 
 /// Escapes characters that move the cursor, start a line or change the direction of writing.
@@ -265,14 +199,15 @@ pub fn escape_control(text: &str) -> String {
     safe
 }
 
+/// The time, always with three digits of its second: lines then sort as text.
 fn now() -> String {
-    // Milliseconds, always three digits: lines then sort as text.
     format!("{:.3}", jiff::Timestamp::now())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
 
     use rstest::rstest;
 
@@ -294,7 +229,8 @@ mod tests {
 
     fn logged(format: Format, directives: &str, work: impl FnOnce()) -> String {
         let sink = Sink::default();
-        let layer = lines(format, filter(directives).unwrap(), sink.clone());
+        let out = sink.clone();
+        let layer = lines(format, filter(directives).unwrap(), move || out.clone());
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), work);
         let bytes = sink.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap()
@@ -309,8 +245,7 @@ mod tests {
                 name = "private-router",
                 status = 202
             );
-            let took_ms = std::time::Duration::from_millis(15).as_millis();
-            reconcile.in_scope(|| tracing::info!(status = 201, took_ms, "put the endpoint"));
+            reconcile.in_scope(|| tracing::info!(status = 201, took_ms = 15, "put the endpoint"));
         });
         let line: Value = serde_json::from_str(&out).unwrap();
         assert_eq!(line["controller"], "private_endpoint");
@@ -323,14 +258,16 @@ mod tests {
     }
 
     #[test]
-    fn a_text_line_reads_as_message_and_pairs() {
+    fn a_text_line_reads_as_span_message_and_pairs() {
         let out = logged(Format::Text, "info", || {
-            tracing::info!(kind = "subnet", error = "not found", status = 404, "read");
+            let reconcile = tracing::info_span!("reconcile", controller = "private_endpoint");
+            reconcile.in_scope(|| tracing::info!(kind = "subnet", error = "not found", status = 404, "read"));
         });
         let (_, rest) = out.split_once(' ').unwrap();
         assert_eq!(
             rest,
-            " INFO hyperlink::telemetry::tests: read error=\"not found\" kind=subnet status=404\n"
+            " INFO reconcile{controller=\"private_endpoint\"}: hyperlink::telemetry::tests: read kind=\"subnet\" \
+             error=\"not found\" status=404\n"
         );
     }
 
@@ -338,16 +275,19 @@ mod tests {
     #[case::text(Format::Text)]
     #[case::json(Format::Json)]
     fn a_value_from_outside_cannot_start_a_line_or_steer_a_terminal(#[case] format: Format) {
-        let hostile = "x\r\n2026-01-01 INFO all is well \u{1b}[2J\u{202e}\u{7f}";
+        let hostile = "x\r\n2026-01-01 INFO all is well \u{1b}[2J\u{9b}2J\u{202e}\u{2066}\u{7f}";
         let out = logged(format, "info", || {
-            tracing::warn!(a = %hostile, b = hostile, "{hostile}");
+            let span = tracing::info_span!("reconcile", a = %hostile, b = hostile);
+            span.in_scope(|| tracing::warn!(c = %hostile, d = hostile, e = ?hostile, "{hostile}"));
         });
         assert_eq!(out.matches('\n').count(), 1, "{out}");
         assert!(!out.trim_end().contains(|c: char| c.is_control()), "{out}");
-        assert!(!out.contains('\u{202e}'), "{out}");
+        assert!(!out.contains(['\u{202e}', '\u{2066}']), "{out}");
         if format == Format::Json {
             let line: Value = serde_json::from_str(&out).unwrap();
-            assert_eq!(line["b"], hostile);
+            for name in ["a", "b", "c", "d", "message"] {
+                assert_eq!(line[name], hostile);
+            }
         }
     }
 

@@ -227,7 +227,9 @@ fn delete_outcome(step: &Step, observations: &ObservationCache, answer: &Answer)
 
 fn log(step: &Step, outcome: &Outcome, reconcile: Reconcile, took: Duration) {
     let verb = if step.verb == Verb::Delete { "delete" } else { "put" };
-    let (kind, id, took_ms) = (step.kind.label(), &step.id, took.as_millis());
+    let (kind, id) = (step.kind.label(), &step.id);
+    // JSON lines have no wider numbers: as a u128 it would be a text.
+    let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     let correlation_id = reconcile.correlation;
     match outcome {
         Outcome::Failed(ArmError {
