@@ -1,6 +1,7 @@
 //! The part of a reconcile that all controllers share: decide, record the intent, execute, release, and requeue.
 
 mod gone;
+mod reconcile;
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,7 +12,8 @@ use kube::api::Patch;
 use kube::{Api, Resource, ResourceExt};
 use tokio::time::Instant;
 
-pub use self::gone::surely_gone;
+use self::gone::surely_gone;
+pub use self::reconcile::Driver;
 use super::abandon;
 use super::context::Context;
 use super::decision::Decision;
@@ -147,11 +149,6 @@ pub async fn carry_out<X, R: Future<Output = Result<(), ReconcileError>>>(
         }
         facts.inside.clear();
     }
-}
-
-/// The `recorded` of [`carry_out`] where nothing has to be checked.
-pub async fn go_on(_: AzurePrivateLinkService) -> Result<(), ReconcileError> {
-    Ok(())
 }
 
 /// Invalidates what others changed between the read and the write; returns whether there was such a change.

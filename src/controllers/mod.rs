@@ -5,6 +5,7 @@ pub mod abandon;
 pub mod awaiting;
 pub mod claims;
 pub mod cluster_index;
+pub mod conclusion;
 pub mod contention;
 pub mod context;
 pub mod custom_resources;

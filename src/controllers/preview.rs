@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::conclusion::Conclusion;
 use super::decision::{Decision, Lifecycle};
 use super::facts::Facts;
 use super::intent;
@@ -30,6 +31,8 @@ pub struct DryRun {
     pub facts: Facts,
     /// What the reconcile decided.
     pub decision: Decision,
+    /// What follows the steps of a teardown.
+    pub conclusion: Conclusion,
     /// What it would report once its steps are sent, unless it is paused or releases the object.
     pub report: Option<Report>,
     /// The finalizers that it would set on other objects.
@@ -46,6 +49,7 @@ impl DryRun {
             inputs,
             facts: Facts::default(),
             decision: Decision::default(),
+            conclusion: Conclusion::Report,
             report: None,
             holds: Vec::new(),
             requeue: None,
@@ -181,7 +185,7 @@ impl Preview {
             .as_deref()
             .filter(|_| due)
             .filter(|text| intent::patch(cr, role, text).is_some());
-        let releases = lifecycle == Lifecycle::Teardown && decision.nothing_left();
+        let releases = matches!(dry_run.conclusion, Conclusion::Release(_));
         let sets = intent.is_some() && cr.metadata.deletion_timestamp.is_none();
         let held = held_by(cr, role.finalizer());
         let own = match (releases, sets && !held) {
@@ -194,7 +198,8 @@ impl Preview {
             kind: "AzurePrivateLinkService",
             finalizer: role.finalizer(),
         });
-        let report = dry_run.report.as_ref().filter(|_| !decision.paused && !releases);
+        let reports = dry_run.conclusion == Conclusion::Report && !decision.paused;
+        let report = dry_run.report.as_ref().filter(|_| reports);
         let finalizers: Vec<_> = dry_run.holds.iter().cloned().chain(own).collect();
         let fields = report.map(|report| field_changes(cr, report)).unwrap_or_default();
         let conditions_change = report.is_some_and(|report| conditions_patch(cr, &report.dated(cr, now)).is_some());

@@ -1,24 +1,114 @@
-//! What a controller of the custom resource is.
+//! What a controller of the custom resource has to say; `driver` does the rest.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::context::Context;
-use super::preview::DryRun;
+use super::decision::{Decision, Lifecycle};
+use super::event;
+use super::facts::{Facts, Needs};
+use super::preview::{Fact, FinalizerChange};
+use super::report::Report;
 use crate::api::AzurePrivateLinkService;
-use crate::azure::client::Reconcile;
+use crate::azure::plan::Outcome;
+use crate::runtime::call::ReconcileError;
+use crate::runtime::event::Event;
 use crate::runtime::reconcile::Reconciler;
+use crate::runtime::requeue::Requeue;
 
-/// A controller of the custom resource.
-pub trait CustomResourceReconciler: Reconciler<Object = AzurePrivateLinkService, Context = Context> {}
+/// A reconciler of the custom resource.
+pub trait ReconcilesCustomResource: Reconciler<Object = AzurePrivateLinkService, Context = Context> {}
 
-impl<R: Reconciler<Object = AzurePrivateLinkService, Context = Context>> CustomResourceReconciler for R {}
+impl<R: Reconciler<Object = AzurePrivateLinkService, Context = Context>> ReconcilesCustomResource for R {}
 
-/// A controller that can show what a reconcile would do.
-pub trait SupportsDryRun: CustomResourceReconciler {
-    /// Runs a reconcile up to its first write.
-    fn dry_run(
+/// A controller of the custom resource. The dry run uses the same answers as a reconcile, except those that write.
+pub trait CustomResourceReconciler: ReconcilesCustomResource {
+    /// What a decision to build finds in addition, for the report.
+    type Found: Send;
+
+    /// What is to be done with the custom resource.
+    fn lifecycle(&self, cr: &AzurePrivateLinkService, inputs: &Self::Inputs) -> Lifecycle;
+
+    /// Since when what the custom resource stands for is under deletion.
+    fn deleting_since(&self, cr: &AzurePrivateLinkService, inputs: &Self::Inputs) -> Option<Timestamp>;
+
+    /// Decides what to do; pure. Asks for the facts that it needs.
+    ///
+    /// # Errors
+    /// Facts are missing.
+    fn decide(
         &self,
-        cx: &Context,
-        reconcile: Reconcile,
+        lifecycle: Lifecycle,
         cr: &AzurePrivateLinkService,
         inputs: &Self::Inputs,
-    ) -> impl Future<Output = DryRun> + Send;
+        facts: &Facts,
+    ) -> Result<(Decision, Self::Found), Needs>;
+
+    /// What the status reports of a decision and its outcomes; pure.
+    fn report(
+        &self,
+        lifecycle: Lifecycle,
+        cr: &AzurePrivateLinkService,
+        decision: &Decision,
+        found: &Self::Found,
+        outcomes: &[Outcome],
+    ) -> Report;
+
+    /// The facts of Kubernetes that the decision depends on, for the dry run.
+    fn known(&self, inputs: &Self::Inputs) -> Vec<Fact>;
+
+    /// The finalizers that [`Self::prepare`] sets on other objects.
+    fn holds(&self, lifecycle: Lifecycle, cr: &AzurePrivateLinkService, inputs: &Self::Inputs) -> Vec<FinalizerChange>;
+
+    /// The object on which Events about the custom resource are written, too.
+    fn also<'a>(&self, _inputs: &'a Self::Inputs) -> Option<&'a ObjectReference> {
+        None
+    }
+
+    /// Does what comes before the first decision: writes to Kubernetes only.
+    fn prepare(
+        &self,
+        cx: &Context,
+        lifecycle: Lifecycle,
+        cr: &AzurePrivateLinkService,
+        inputs: &Self::Inputs,
+    ) -> impl Future<Output = Result<(), ReconcileError>> + Send;
+
+    /// Is called once finalizer and intent are written, before the first write to Azure. An error ends the reconcile.
+    fn recorded(
+        &self,
+        _cx: &Context,
+        _cr: AzurePrivateLinkService,
+    ) -> impl Future<Output = Result<(), ReconcileError>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// Remembers what a decision shows before it is executed.
+    fn note(&self, _cr: &AzurePrivateLinkService, _decision: &Decision) {}
+
+    /// Remembers what the outcomes show; may correct the decision by what was remembered. Returns another time for the
+    /// next reconcile, if there is a reason for one.
+    fn remember(
+        &self,
+        _cx: &Context,
+        _cr: &AzurePrivateLinkService,
+        _inputs: &Self::Inputs,
+        _decision: &mut Decision,
+        _outcomes: &[Outcome],
+    ) -> Option<Requeue> {
+        None
+    }
+
+    /// Expedites reads of what no event announces.
+    fn expedite(&self, cx: &Context, lifecycle: Lifecycle, cr: &AzurePrivateLinkService, decision: &Decision);
+
+    /// Until when something may still appear that no read finds now; expedites the read.
+    fn may_appear(&self, _cx: &Context, _cr: &AzurePrivateLinkService, _decision: &Decision) -> Option<Requeue> {
+        None
+    }
+
+    /// The Events of a release after which nothing is left.
+    fn last_events(&self, _inputs: &Self::Inputs, decision: &Decision) -> Vec<Event> {
+        event::released(decision)
+    }
 }

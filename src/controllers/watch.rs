@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::cluster_index::ClusterIndex;
 use super::context::Context;
 use super::hosted_cluster;
-use super::reconciler::CustomResourceReconciler;
+use super::reconciler::ReconcilesCustomResource;
 use crate::api::markers::{CLUSTER_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER};
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, Prune, other_writer};
 use crate::azure::id::ResourceId;
@@ -91,7 +91,7 @@ impl Scope {
 
     /// Like [`Self::changes`], for a controller that remembers what it observed in Azure: others may have led some of
     /// the objects.
-    fn changes_for<R: CustomResourceReconciler>(
+    fn changes_for<R: ReconcilesCustomResource>(
         &self,
         runner: &Arc<Runner<R>>,
     ) -> impl Stream<Item = ()> + Send + use<R> {
@@ -172,7 +172,7 @@ fn stored<K: Watchable>(
 
 /// The custom resources for the work queue. Their next reconcile reads again, because something that is read for them
 /// has changed.
-fn woken<R: CustomResourceReconciler>(
+fn woken<R: ReconcilesCustomResource>(
     runner: &Runner<R>,
     all: Vec<Arc<AzurePrivateLinkService>>,
 ) -> Vec<ObjectRef<AzurePrivateLinkService>> {
@@ -184,7 +184,7 @@ fn woken<R: CustomResourceReconciler>(
 }
 
 /// The custom resource that is next in the write queue of a resource, for the work queue: its reconcile is due now.
-fn next_writer<R: CustomResourceReconciler>(
+fn next_writer<R: ReconcilesCustomResource>(
     runner: &Runner<R>,
     id: &ResourceId,
 ) -> Option<ObjectRef<AzurePrivateLinkService>> {
@@ -194,7 +194,7 @@ fn next_writer<R: CustomResourceReconciler>(
 }
 
 /// Drops what is kept of each custom resource that is gone: it is not reconciled any more.
-fn forget_gone<R: CustomResourceReconciler>(
+fn forget_gone<R: ReconcilesCustomResource>(
     runner: &Arc<Runner<R>>,
 ) -> impl FnMut(&watcher::Event<AzurePrivateLinkService>) + Send + use<R> {
     let runner = Arc::clone(runner);
@@ -202,7 +202,7 @@ fn forget_gone<R: CustomResourceReconciler>(
 }
 
 /// Runs a controller for the HO role, over the custom resources and the HostedClusters that they name.
-pub async fn link_services<R: CustomResourceReconciler>(
+pub async fn link_services<R: ReconcilesCustomResource>(
     runner: Arc<Runner<R>>,
     scope: Scope,
     cluster_index: Arc<ClusterIndex>,
@@ -238,7 +238,7 @@ pub async fn link_services<R: CustomResourceReconciler>(
 
 /// Runs a controller for the CPO role, over the custom resources and the control planes that own them; and over all
 /// HostedClusters, where these vouch for them.
-pub async fn endpoints<R: CustomResourceReconciler>(
+pub async fn endpoints<R: ReconcilesCustomResource>(
     runner: Arc<Runner<R>>,
     scope: Scope,
     hosted_clusters: Option<Arc<ClusterIndex>>,

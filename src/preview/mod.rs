@@ -14,9 +14,10 @@ use hyperlink::config::Config;
 use hyperlink::controllers::cluster_index::ClusterIndex;
 use hyperlink::controllers::context::Context;
 use hyperlink::controllers::custom_resources::MOST;
+use hyperlink::controllers::driver::Driver;
 use hyperlink::controllers::preview::Preview;
 use hyperlink::controllers::private_link_service::PrivateLinkServiceController;
-use hyperlink::controllers::reconciler::SupportsDryRun;
+use hyperlink::controllers::reconciler::CustomResourceReconciler;
 use hyperlink::leader::gated_client;
 use hyperlink::metrics::Metrics;
 use hyperlink::runtime::call::within;
@@ -85,13 +86,19 @@ pub(crate) async fn plan(config: &Config, object: &Object) -> anyhow::Result<Pla
 }
 
 async fn preview(
-    controller: &impl SupportsDryRun,
+    controller: &impl CustomResourceReconciler,
     cx: &Context,
     cr: &AzurePrivateLinkService,
 ) -> anyhow::Result<Preview> {
     let inputs = controller.inputs(cx, cr).await;
     let (inputs, _) = inputs.with_context(|| format!("role {}", cx.role))?;
-    let dry_run = controller.dry_run(cx, Reconcile::begin(), cr, &inputs).await;
+    let driver = Driver {
+        controller,
+        cx,
+        reconcile: Reconcile::begin(),
+        inputs: &inputs,
+    };
+    let dry_run = driver.dry_run(cr).await;
     Ok(Preview::of(cx.role, cr, dry_run, Timestamp::now()))
 }
 

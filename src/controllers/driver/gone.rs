@@ -17,7 +17,7 @@ use crate::controllers::observe::reader_for;
 /// is released, because after that nobody reads what is left.
 ///
 /// While other resources are still there it checks only the Private Endpoint: the DNS names wait for it.
-pub async fn surely_gone(cx: &Context, reconcile: Reconcile, decision: &Decision) -> bool {
+pub(super) async fn surely_gone(cx: &Context, reconcile: Reconcile, decision: &Decision) -> bool {
     let (all_gone, reader) = (decision.nothing_left(), reader_for(cx, reconcile));
     let is_checked = |step: &&Step| step.gone() && (all_gone || step.kind == Kind::PrivateEndpoint);
     let mut certain = true;

@@ -46,6 +46,7 @@ fn ready(annotations: Value) -> AzurePrivateLinkService {
 
 fn dry_run(steps: Vec<Step>) -> DryRun {
     DryRun {
+        conclusion: Conclusion::Report,
         lifecycle: Lifecycle::Build,
         inputs: Vec::new(),
         facts: Facts::default(),
@@ -145,6 +146,7 @@ fn intent_and_finalizer_come_before_the_first_write_only() {
 fn last_reconcile_of_a_deletion_removes_the_finalizer() {
     let gone = DryRun {
         lifecycle: Lifecycle::Teardown,
+        conclusion: Conclusion::Release(Vec::new()),
         report: None,
         ..dry_run(vec![step(Verb::Keep, Why::UpToDate)])
     };

@@ -23,23 +23,23 @@ use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use crate::api::markers::HCP_FINALIZER;
 use crate::api::markers::{CPO_INTENT, SERVICES};
 use crate::api::{AzurePrivateLinkService, HostedControlPlane, Role};
 use crate::azure::client::Reconcile;
 use crate::azure::id::ResourceId;
-use crate::azure::plan::Step;
+use crate::azure::plan::{Outcome, Step};
 use crate::azure::private_endpoint::{Approval, address, approval};
 use crate::azure::resource::Kind;
-use crate::controllers::abandon;
 use crate::controllers::context::Context;
 use crate::controllers::decision::{Decision, Lifecycle, deleted_at};
-use crate::controllers::driver::{self, Executed};
-use crate::controllers::event;
-use crate::controllers::outcome;
+use crate::controllers::driver::Driver;
+use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::owner;
+use crate::controllers::preview::{Fact, FinalizerChange};
+use crate::controllers::reconciler::CustomResourceReconciler;
+use crate::controllers::report::Report;
 use crate::controllers::scopes::AllowedScopes;
-use crate::controllers::write_status::write_status;
-use crate::metrics::ReconcileResult;
 use crate::runtime::call::ReconcileError;
 use crate::runtime::reconcile::{ReconcileOutcome, Reconciler};
 use crate::runtime::requeue::Requeue;
@@ -63,96 +63,6 @@ impl PrivateEndpointInputs {
     fn to_be_held(&self, cr: &AzurePrivateLinkService) -> Option<&HostedControlPlane> {
         let (control_plane, _) = plan::served(cr, &self.state).ok()?;
         self.found.as_ref().filter(|_| !control_plane.held)
-    }
-
-    /// Since when the custom resource is under deletion: alone, or with its control plane, usually deleted first.
-    fn deleting_since(&self, cr: &AzurePrivateLinkService) -> Option<Timestamp> {
-        let control_plane = self.found.as_ref().and_then(deleted_at);
-        [control_plane, deleted_at(cr)].into_iter().flatten().min()
-    }
-
-    fn lifecycle(&self, cr: &AzurePrivateLinkService) -> Lifecycle {
-        let deleting = cr.metadata.deletion_timestamp.is_some() || self.state.control_plane_deleting;
-        Lifecycle::of(Role::Cpo, cr, deleting)
-    }
-}
-
-impl PrivateEndpointController {
-    async fn build(
-        &self,
-        cx: &Context,
-        reconcile: Reconcile,
-        cr: AzurePrivateLinkService,
-        inputs: &PrivateEndpointInputs,
-    ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
-        let state = &inputs.state;
-        if let Some(found) = inputs.to_be_held(&cr) {
-            control_plane::hold(cx, found).await?;
-        }
-        let still = |cr| control_plane::still_stands(cx, cr);
-        let execution = driver::carry_out(cx, reconcile, cr, None, None, still, |cr, facts| {
-            plan::build(cr, state, facts)
-        });
-        let Executed {
-            decision,
-            extra: names,
-            outcomes,
-            cr,
-        } = execution.await?;
-        expedite_endpoint(cx, &cr.uid().unwrap_or_default(), &decision);
-        let requeue = driver::requeue(cx, &decision, Instant::now());
-        if decision.paused {
-            return Ok(ReconcileOutcome::new(cr, requeue, ReconcileResult::Waiting));
-        }
-        let report = status::after_build(
-            &cr,
-            &decision,
-            &names,
-            &driver::as_reported(&cx.arm.observations, &decision.steps, &outcomes),
-        );
-        let cr = write_status(cx, cr, None, &report).await?;
-        Ok(outcome::reported(cr, requeue, &report, &decision, &outcomes))
-    }
-
-    async fn teardown(
-        &self,
-        cx: &Context,
-        reconcile: Reconcile,
-        cr: AzurePrivateLinkService,
-        inputs: &PrivateEndpointInputs,
-    ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
-        let since = inputs.deleting_since(&cr);
-        let execution = driver::carry_out(cx, reconcile, cr, None, since, driver::go_on, |cr, facts| {
-            teardown::teardown(cr, &inputs.state, facts).map(|decision| (decision, ()))
-        });
-        let Executed {
-            decision, outcomes, cr, ..
-        } = execution.await?;
-        let failing = |step: &Step| cx.arm.observations.failing_for(&step.id, Instant::now());
-        let abandoned = abandon::permission(&cr, cx.role, &decision, &outcomes, &failing);
-        let certain = driver::surely_gone(cx, reconcile, &decision).await;
-        if (decision.nothing_left() && certain) || abandoned.is_some() {
-            let late = may_come_late(cx, &cr, &decision);
-            if let Some(requeue) = late.filter(|_| abandoned.is_none()) {
-                return Ok(ReconcileOutcome::new(cr, requeue, ReconcileResult::Waiting));
-            }
-            decision
-                .steps
-                .iter()
-                .for_each(|step| cx.arm.observations.forget(&step.id));
-            let last_events = match abandoned {
-                Some(event) => [vec![event], event::left(&decision)].concat(),
-                None => event::released(&decision),
-            };
-            return Ok(ReconcileOutcome::released(
-                driver::release(cx, cr, None, &last_events).await?,
-            ));
-        }
-        driver::await_locks(cx, &decision, &outcomes, Instant::now());
-        let requeue = driver::requeue(cx, &decision, Instant::now());
-        let report = status::after_teardown(&cr, &decision, &outcomes);
-        let cr = write_status(cx, cr, None, &report).await?;
-        Ok(outcome::not_ready(cr, requeue, &decision, &outcomes))
     }
 }
 
@@ -233,15 +143,100 @@ impl Reconciler for PrivateEndpointController {
         cr: AzurePrivateLinkService,
         inputs: PrivateEndpointInputs,
     ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
-        let reconcile = Reconcile {
-            correlation,
-            ..Reconcile::begin()
+        let driver = Driver {
+            controller: self,
+            cx,
+            reconcile: Reconcile {
+                correlation,
+                ..Reconcile::begin()
+            },
+            inputs: &inputs,
         };
-        match inputs.lifecycle(&cr) {
-            Lifecycle::Build => self.build(cx, reconcile, cr, &inputs).await,
-            Lifecycle::Teardown => self.teardown(cx, reconcile, cr, &inputs).await,
-            Lifecycle::Nothing => Ok(ReconcileOutcome::released(cr)),
+        driver.reconcile(cr).await
+    }
+}
+
+impl CustomResourceReconciler for PrivateEndpointController {
+    type Found = plan::Names;
+
+    fn lifecycle(&self, cr: &AzurePrivateLinkService, inputs: &Self::Inputs) -> Lifecycle {
+        let deleting = cr.metadata.deletion_timestamp.is_some() || inputs.state.control_plane_deleting;
+        Lifecycle::of(Role::Cpo, cr, deleting)
+    }
+
+    /// The custom resource is deleted alone, or with its control plane, which is usually deleted first.
+    fn deleting_since(&self, cr: &AzurePrivateLinkService, inputs: &Self::Inputs) -> Option<Timestamp> {
+        let control_plane = inputs.found.as_ref().and_then(deleted_at);
+        [control_plane, deleted_at(cr)].into_iter().flatten().min()
+    }
+
+    fn decide(
+        &self,
+        lifecycle: Lifecycle,
+        cr: &AzurePrivateLinkService,
+        inputs: &Self::Inputs,
+        facts: &Facts,
+    ) -> Result<(Decision, Self::Found), Needs> {
+        if lifecycle == Lifecycle::Teardown {
+            let decision = teardown::teardown(cr, &inputs.state, facts)?;
+            return Ok((decision, Self::Found::default()));
         }
+        plan::build(cr, &inputs.state, facts)
+    }
+
+    fn report(
+        &self,
+        lifecycle: Lifecycle,
+        cr: &AzurePrivateLinkService,
+        decision: &Decision,
+        found: &Self::Found,
+        outcomes: &[Outcome],
+    ) -> Report {
+        match lifecycle {
+            Lifecycle::Teardown => status::after_teardown(cr, decision, outcomes),
+            _ => status::after_build(cr, decision, found, outcomes),
+        }
+    }
+
+    fn known(&self, inputs: &Self::Inputs) -> Vec<Fact> {
+        preview::known(&inputs.state)
+    }
+
+    fn holds(&self, lifecycle: Lifecycle, cr: &AzurePrivateLinkService, inputs: &Self::Inputs) -> Vec<FinalizerChange> {
+        let held = inputs.to_be_held(cr).filter(|_| lifecycle == Lifecycle::Build);
+        let change = held.map(|_| FinalizerChange {
+            verb: "set",
+            kind: "HostedControlPlane",
+            finalizer: HCP_FINALIZER,
+        });
+        change.into_iter().collect()
+    }
+
+    async fn prepare(
+        &self,
+        cx: &Context,
+        lifecycle: Lifecycle,
+        cr: &AzurePrivateLinkService,
+        inputs: &Self::Inputs,
+    ) -> Result<(), ReconcileError> {
+        match inputs.to_be_held(cr) {
+            Some(found) if lifecycle == Lifecycle::Build => control_plane::hold(cx, found).await,
+            _ => Ok(()),
+        }
+    }
+
+    async fn recorded(&self, cx: &Context, cr: AzurePrivateLinkService) -> Result<(), ReconcileError> {
+        control_plane::still_stands(cx, cr).await
+    }
+
+    fn expedite(&self, cx: &Context, lifecycle: Lifecycle, cr: &AzurePrivateLinkService, decision: &Decision) {
+        if lifecycle == Lifecycle::Build {
+            expedite_endpoint(cx, &cr.uid().unwrap_or_default(), decision);
+        }
+    }
+
+    fn may_appear(&self, cx: &Context, cr: &AzurePrivateLinkService, decision: &Decision) -> Option<Requeue> {
+        may_come_late(cx, cr, decision)
     }
 }
 

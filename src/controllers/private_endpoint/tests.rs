@@ -72,7 +72,7 @@ async fn connection_that_stays_pending_is_read_ever_less_often() {
             Instant::now(),
         );
         expedite_endpoint(&cx, "u", &decision);
-        driver::requeue(&cx, &decision, Instant::now()).after
+        crate::controllers::driver::requeue(&cx, &decision, Instant::now()).after
     };
     let mut waits = Vec::new();
     for _ in 0..7 {

@@ -28,6 +28,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use self::refusals::Refusals;
+use crate::api::Role;
 use crate::api::markers::SERVICES;
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::client::Reconcile;
@@ -39,13 +40,14 @@ use crate::controllers::abandon;
 use crate::controllers::cluster_index::ClusterIndex;
 use crate::controllers::context::Context;
 use crate::controllers::decision::{Decision, Lifecycle, deleted_at};
-use crate::controllers::driver::{self, Executed};
+use crate::controllers::driver::Driver;
 use crate::controllers::event;
+use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::identity::DeletedCluster;
-use crate::controllers::outcome;
-use crate::controllers::write_status::write_status;
+use crate::controllers::preview::{Fact, FinalizerChange};
+use crate::controllers::reconciler::CustomResourceReconciler;
+use crate::controllers::report::Report;
 use crate::hypershift::problem::Problem;
-use crate::metrics::ReconcileResult;
 use crate::runtime::call::ReconcileError;
 use crate::runtime::event::{Event, What};
 use crate::runtime::reconcile::{ReconcileOutcome, Reconciler};
@@ -81,98 +83,6 @@ impl PrivateLinkServiceController {
             cluster_index,
             remembered: Mutex::default(),
         }
-    }
-
-    async fn build(
-        &self,
-        cx: &Context,
-        reconcile: Reconcile,
-        cr: AzurePrivateLinkService,
-        inputs: &plan::PrivateLinkServiceInputs,
-    ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
-        let uid = cr.metadata.uid.clone().unwrap_or_default();
-        let refused = self.with(&uid, |known| known.refused.active(Instant::now()));
-        let hosted = inputs.hosted_cluster.as_ref();
-        if inputs.identity.is_ok() {
-            report_unconfirmed(cx, &cr, inputs).await;
-        }
-        let execution = driver::carry_out(cx, reconcile, cr, hosted, None, driver::go_on, |cr, facts| {
-            plan::build(cr, inputs, facts, &self.settings, &refused)
-        });
-        let Executed {
-            mut decision,
-            extra: found,
-            outcomes,
-            cr,
-        } = execution.await?;
-        cx.awaiting.note(&cr, &decision.steps, &outcomes);
-        self.note_subnet(&uid, &decision);
-        self.confirm_missing(&uid, &mut decision, Instant::now());
-        slow_down(cx, &uid, &awaited(&cr, inputs), &mut decision);
-        let mut requeue = driver::requeue(cx, &decision, Instant::now());
-        if self.chooses_again(cx, &uid, &decision.steps, &outcomes) {
-            requeue = Requeue::new(Duration::ZERO, PREFIX_REFUSED);
-        }
-        if decision.paused {
-            return Ok(ReconcileOutcome::new(cr, requeue, ReconcileResult::Waiting));
-        }
-        let report = status::after_build(
-            &cr,
-            &decision,
-            &found,
-            &driver::as_reported(&cx.arm.observations, &decision.steps, &outcomes),
-        );
-        let cr = write_status(cx, cr, hosted, &report).await?;
-        Ok(outcome::reported(cr, requeue, &report, &decision, &outcomes))
-    }
-
-    async fn teardown(
-        &self,
-        cx: &Context,
-        reconcile: Reconcile,
-        cr: AzurePrivateLinkService,
-        inputs: &plan::PrivateLinkServiceInputs,
-    ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
-        let hosted = inputs.hosted_cluster.as_ref();
-        report_guest_lock(cx, &cr, hosted).await;
-        let since = deleted_at(&cr);
-        let execution = driver::carry_out(cx, reconcile, cr, hosted, since, driver::go_on, |cr, facts| {
-            let decision = teardown::teardown(cr, inputs, facts, &self.settings, Timestamp::now())?;
-            self.note_subnet(&cr.uid().unwrap_or_default(), &decision);
-            Ok((decision, ()))
-        });
-        let Executed {
-            decision, outcomes, cr, ..
-        } = execution.await?;
-        cx.awaiting.note(&cr, &decision.steps, &outcomes);
-        let failing = |step: &Step| cx.arm.observations.failing_for(&step.id, Instant::now());
-        let abandoned = abandon::permission(&cr, cx.role, &decision, &outcomes, &failing);
-        let certain = driver::surely_gone(cx, reconcile, &decision).await;
-        if (decision.nothing_left() && certain) || abandoned.is_some() {
-            decision
-                .steps
-                .iter()
-                .for_each(|step| cx.arm.observations.forget(&step.id));
-            let last_events = match abandoned {
-                Some(event) => [vec![event], event::left(&decision)].concat(),
-                // Somebody recorded ids that another cluster has.
-                None if inputs.deleted_cluster == DeletedCluster::OfAnother => {
-                    vec![event::not_read(
-                        "the ids that are known belong to another HostedCluster",
-                    )]
-                }
-                None => event::released(&decision),
-            };
-            return Ok(ReconcileOutcome::released(
-                driver::release(cx, cr, hosted, &last_events).await?,
-            ));
-        }
-        expedite_subnet(cx, &decision);
-        driver::await_locks(cx, &decision, &outcomes, Instant::now());
-        let requeue = driver::requeue(cx, &decision, Instant::now());
-        let report = status::after_teardown(&cr, &decision, &outcomes);
-        let cr = write_status(cx, cr, hosted, &report).await?;
-        Ok(outcome::not_ready(cr, requeue, &decision, &outcomes))
     }
 
     /// Whether to reconcile at once to choose another prefix, because Azure refused the last one as overlapping:
@@ -345,19 +255,129 @@ impl Reconciler for PrivateLinkServiceController {
         cr: AzurePrivateLinkService,
         inputs: Self::Inputs,
     ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
-        let reconcile = Reconcile {
-            correlation,
-            ..Reconcile::begin()
+        let driver = Driver {
+            controller: self,
+            cx,
+            reconcile: Reconcile {
+                correlation,
+                ..Reconcile::begin()
+            },
+            inputs: &inputs,
         };
-        match Lifecycle::of(cx.role, &cr, cr.metadata.deletion_timestamp.is_some()) {
-            Lifecycle::Build => self.build(cx, reconcile, cr, &inputs).await,
-            Lifecycle::Teardown => self.teardown(cx, reconcile, cr, &inputs).await,
-            Lifecycle::Nothing => Ok(ReconcileOutcome::released(cr)),
-        }
+        driver.reconcile(cr).await
     }
 
     fn forget(&self, uid: &str) {
         self.all_remembered().remove(uid);
+    }
+}
+
+impl CustomResourceReconciler for PrivateLinkServiceController {
+    type Found = Option<plan::Found>;
+
+    fn lifecycle(&self, cr: &AzurePrivateLinkService, _: &Self::Inputs) -> Lifecycle {
+        Lifecycle::of(Role::Ho, cr, cr.metadata.deletion_timestamp.is_some())
+    }
+
+    fn deleting_since(&self, cr: &AzurePrivateLinkService, _: &Self::Inputs) -> Option<Timestamp> {
+        deleted_at(cr)
+    }
+
+    fn decide(
+        &self,
+        lifecycle: Lifecycle,
+        cr: &AzurePrivateLinkService,
+        inputs: &Self::Inputs,
+        facts: &Facts,
+    ) -> Result<(Decision, Self::Found), Needs> {
+        if lifecycle == Lifecycle::Teardown {
+            let decision = teardown::teardown(cr, inputs, facts, &self.settings, Timestamp::now())?;
+            return Ok((decision, None));
+        }
+        let uid = cr.uid().unwrap_or_default();
+        let refused = self.with(&uid, |known| known.refused.active(Instant::now()));
+        let (decision, found) = plan::build(cr, inputs, facts, &self.settings, &refused)?;
+        Ok((decision, Some(found)))
+    }
+
+    fn report(
+        &self,
+        _: Lifecycle,
+        cr: &AzurePrivateLinkService,
+        decision: &Decision,
+        found: &Self::Found,
+        outcomes: &[Outcome],
+    ) -> Report {
+        match found {
+            Some(found) => status::after_build(cr, decision, found, outcomes),
+            None => status::after_teardown(cr, decision, outcomes),
+        }
+    }
+
+    fn known(&self, inputs: &Self::Inputs) -> Vec<Fact> {
+        preview::known(inputs)
+    }
+
+    fn holds(&self, _: Lifecycle, _: &AzurePrivateLinkService, _: &Self::Inputs) -> Vec<FinalizerChange> {
+        Vec::new()
+    }
+
+    fn also<'a>(&self, inputs: &'a Self::Inputs) -> Option<&'a ObjectReference> {
+        inputs.hosted_cluster.as_ref()
+    }
+
+    async fn prepare(
+        &self,
+        cx: &Context,
+        lifecycle: Lifecycle,
+        cr: &AzurePrivateLinkService,
+        inputs: &Self::Inputs,
+    ) -> Result<(), ReconcileError> {
+        if lifecycle == Lifecycle::Teardown {
+            report_guest_lock(cx, cr, inputs.hosted_cluster.as_ref()).await;
+        } else if inputs.identity.is_ok() {
+            report_unconfirmed(cx, cr, inputs).await;
+        }
+        Ok(())
+    }
+
+    fn note(&self, cr: &AzurePrivateLinkService, decision: &Decision) {
+        self.note_subnet(&cr.uid().unwrap_or_default(), decision);
+    }
+
+    fn remember(
+        &self,
+        cx: &Context,
+        cr: &AzurePrivateLinkService,
+        inputs: &Self::Inputs,
+        decision: &mut Decision,
+        outcomes: &[Outcome],
+    ) -> Option<Requeue> {
+        cx.awaiting.note(cr, &decision.steps, outcomes);
+        if cr.metadata.deletion_timestamp.is_some() {
+            return None;
+        }
+        let uid = cr.uid().unwrap_or_default();
+        self.confirm_missing(&uid, decision, Instant::now());
+        slow_down(cx, &uid, &awaited(cr, inputs), decision);
+        let at_once = self.chooses_again(cx, &uid, &decision.steps, outcomes);
+        at_once.then(|| Requeue::new(Duration::ZERO, PREFIX_REFUSED))
+    }
+
+    fn expedite(&self, cx: &Context, lifecycle: Lifecycle, _: &AzurePrivateLinkService, decision: &Decision) {
+        if lifecycle == Lifecycle::Teardown {
+            expedite_subnet(cx, decision);
+        }
+    }
+
+    fn last_events(&self, inputs: &Self::Inputs, decision: &Decision) -> Vec<Event> {
+        if inputs.deleted_cluster == DeletedCluster::OfAnother {
+            // Somebody recorded ids that another cluster has.
+            return vec![event::not_read(
+                "the ids that are known belong to another HostedCluster",
+            )];
+        }
+        event::released(decision)
     }
 }
 

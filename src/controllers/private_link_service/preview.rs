@@ -1,59 +1,10 @@
-//! The dry run of the HO role: what a reconcile would do. Reads only.
+//! What the dry run prints of Kubernetes.
 
-use jiff::Timestamp;
-use tokio::time::Instant;
+use super::plan;
+use crate::controllers::preview::Fact;
 
-use super::{PrivateLinkServiceController, plan, status, teardown};
-use crate::api::AzurePrivateLinkService;
-use crate::azure::client::Reconcile;
-use crate::controllers::context::Context;
-use crate::controllers::decision::Lifecycle;
-use crate::controllers::driver;
-use crate::controllers::facts::Facts;
-use crate::controllers::preview::{DryRun, Fact, as_sent};
-use crate::controllers::reconciler::SupportsDryRun;
-
-impl SupportsDryRun for PrivateLinkServiceController {
-    async fn dry_run(
-        &self,
-        cx: &Context,
-        reconcile: Reconcile,
-        cr: &AzurePrivateLinkService,
-        inputs: &plan::PrivateLinkServiceInputs,
-    ) -> DryRun {
-        let (mut facts, began) = (Facts::default(), Instant::now());
-        let lifecycle = Lifecycle::of(cx.role, cr, cr.metadata.deletion_timestamp.is_some());
-        let (decision, report) = match lifecycle {
-            Lifecycle::Nothing => return DryRun::nothing(known(inputs)),
-            Lifecycle::Build => {
-                let mut decide = |facts: &Facts| plan::build(cr, inputs, facts, &self.settings, &[]);
-                let (decision, found) = driver::decided(cx, reconcile, &mut facts, (began, None), &mut decide).await;
-                let report = status::after_build(cr, &decision, &found, &as_sent(&decision.steps));
-                (decision, report)
-            }
-            Lifecycle::Teardown => {
-                let mut decide = |facts: &Facts| {
-                    let decided = teardown::teardown(cr, inputs, facts, &self.settings, Timestamp::now());
-                    decided.map(|decision| (decision, ()))
-                };
-                let (decision, ()) = driver::decided(cx, reconcile, &mut facts, (began, None), &mut decide).await;
-                let report = status::after_teardown(cr, &decision, &as_sent(&decision.steps));
-                (decision, report)
-            }
-        };
-        DryRun {
-            lifecycle,
-            inputs: known(inputs),
-            report: Some(report),
-            holds: Vec::new(),
-            requeue: Some(driver::requeue(cx, &decision, Instant::now())),
-            decision,
-            facts,
-        }
-    }
-}
-
-fn known(inputs: &plan::PrivateLinkServiceInputs) -> Vec<Fact> {
+/// What Kubernetes shows around the custom resource.
+pub(super) fn known(inputs: &plan::PrivateLinkServiceInputs) -> Vec<Fact> {
     let (id, state) = match &inputs.identity {
         Ok(identity) => {
             let state = format!("clusterID {}, infraID {}", identity.cluster_id, identity.infra_id);

@@ -1,0 +1,176 @@
+//! One reconcile of a custom resource from end to end, and its dry run.
+
+use tokio::time::Instant;
+
+use super::{Executed, as_reported, await_locks, carry_out, decided, release, requeue, surely_gone};
+use crate::api::AzurePrivateLinkService;
+use crate::azure::client::Reconcile;
+use crate::azure::plan::{Outcome, Step};
+use crate::controllers::abandon;
+use crate::controllers::conclusion::{Conclusion, Findings, conclude};
+use crate::controllers::context::Context;
+use crate::controllers::decision::{Decision, Lifecycle};
+use crate::controllers::facts::{Facts, Needs};
+use crate::controllers::outcome;
+use crate::controllers::preview::{DryRun, as_sent};
+use crate::controllers::reconciler::CustomResourceReconciler;
+use crate::controllers::write_status::write_status;
+use crate::metrics::ReconcileResult;
+use crate::runtime::call::ReconcileError;
+use crate::runtime::reconcile::ReconcileOutcome;
+
+type Reconciled = Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError>;
+type Decided<C> = Result<(Decision, <C as CustomResourceReconciler>::Found), Needs>;
+
+/// What one reconcile works with.
+pub struct Driver<'a, C: CustomResourceReconciler> {
+    /// Decides and reports.
+    pub controller: &'a C,
+    /// Kubernetes and Azure.
+    pub cx: &'a Context,
+    /// Names the reconcile in logs and calls.
+    pub reconcile: Reconcile,
+    /// What Kubernetes shows around the custom resource.
+    pub inputs: &'a C::Inputs,
+}
+
+impl<C: CustomResourceReconciler> Driver<'_, C> {
+    /// Reconciles the custom resource once.
+    pub async fn reconcile(&self, cr: AzurePrivateLinkService) -> Reconciled {
+        let lifecycle = self.controller.lifecycle(&cr, self.inputs);
+        if lifecycle == Lifecycle::Nothing {
+            return Ok(ReconcileOutcome::released(cr));
+        }
+        self.controller.prepare(self.cx, lifecycle, &cr, self.inputs).await?;
+        if lifecycle == Lifecycle::Build {
+            self.build(cr).await
+        } else {
+            self.teardown(cr).await
+        }
+    }
+
+    /// Decides, and remembers what the decision shows.
+    fn decide(&self, lifecycle: Lifecycle, cr: &AzurePrivateLinkService, facts: &Facts) -> Decided<C> {
+        let decided = self.controller.decide(lifecycle, cr, self.inputs, facts)?;
+        self.controller.note(cr, &decided.0);
+        Ok(decided)
+    }
+
+    async fn build(&self, cr: AzurePrivateLinkService) -> Reconciled {
+        let Self {
+            controller, cx, inputs, ..
+        } = *self;
+        let also = controller.also(inputs);
+        let recorded = |cr| controller.recorded(cx, cr);
+        let decide = |cr: &AzurePrivateLinkService, facts: &Facts| self.decide(Lifecycle::Build, cr, facts);
+        let Executed {
+            mut decision,
+            extra: found,
+            outcomes,
+            cr,
+        } = carry_out(cx, self.reconcile, cr, also, None, recorded, decide).await?;
+        let at_once = controller.remember(cx, &cr, inputs, &mut decision, &outcomes);
+        controller.expedite(cx, Lifecycle::Build, &cr, &decision);
+        let requeue = at_once.unwrap_or_else(|| requeue(cx, &decision, Instant::now()));
+        if decision.paused {
+            return Ok(ReconcileOutcome::new(cr, requeue, ReconcileResult::Waiting));
+        }
+        let reported = as_reported(&cx.arm.observations, &decision.steps, &outcomes);
+        let report = controller.report(Lifecycle::Build, &cr, &decision, &found, &reported);
+        let cr = write_status(cx, cr, also, &report).await?;
+        Ok(outcome::reported(cr, requeue, &report, &decision, &outcomes))
+    }
+
+    async fn teardown(&self, cr: AzurePrivateLinkService) -> Reconciled {
+        let Self {
+            controller, cx, inputs, ..
+        } = *self;
+        let also = controller.also(inputs);
+        let recorded = |_| std::future::ready(Ok(()));
+        let decide = |cr: &AzurePrivateLinkService, facts: &Facts| self.decide(Lifecycle::Teardown, cr, facts);
+        let since = controller.deleting_since(&cr, inputs);
+        let Executed {
+            mut decision,
+            extra: found,
+            outcomes,
+            cr,
+        } = carry_out(cx, self.reconcile, cr, also, since, recorded, decide).await?;
+        controller.remember(cx, &cr, inputs, &mut decision, &outcomes);
+        match self.conclusion(&cr, &decision, &outcomes).await {
+            Conclusion::Release(events) => {
+                let observations = &cx.arm.observations;
+                decision.steps.iter().for_each(|step| observations.forget(&step.id));
+                let cr = release(cx, cr, also, &events).await?;
+                return Ok(ReconcileOutcome::released(cr));
+            }
+            Conclusion::Wait(requeue) => {
+                return Ok(ReconcileOutcome::new(cr, requeue, ReconcileResult::Waiting));
+            }
+            Conclusion::Report => {}
+        }
+        controller.expedite(cx, Lifecycle::Teardown, &cr, &decision);
+        await_locks(cx, &decision, &outcomes, Instant::now());
+        let requeue = requeue(cx, &decision, Instant::now());
+        let report = controller.report(Lifecycle::Teardown, &cr, &decision, &found, &outcomes);
+        let cr = write_status(cx, cr, also, &report).await?;
+        Ok(outcome::not_ready(cr, requeue, &decision, &outcomes))
+    }
+
+    /// What follows the steps of a teardown. Reads what is not certain.
+    async fn conclusion(&self, cr: &AzurePrivateLinkService, decision: &Decision, outcomes: &[Outcome]) -> Conclusion {
+        let Self { controller, cx, .. } = *self;
+        let now = Instant::now();
+        let failing = |step: &Step| cx.arm.observations.failing_for(&step.id, now);
+        let abandoned = abandon::permission(cr, cx.role, decision, outcomes, &failing);
+        let certain = surely_gone(cx, self.reconcile, decision).await;
+        let all_gone = decision.nothing_left() && certain && abandoned.is_none();
+        let may_appear = if all_gone {
+            controller.may_appear(cx, cr, decision)
+        } else {
+            None
+        };
+        let findings = Findings {
+            certain,
+            abandoned,
+            may_appear,
+            last_events: controller.last_events(self.inputs, decision),
+        };
+        conclude(decision, findings)
+    }
+
+    /// What a reconcile would do. Reads only.
+    pub async fn dry_run(&self, cr: &AzurePrivateLinkService) -> DryRun {
+        let Self {
+            controller, cx, inputs, ..
+        } = *self;
+        let lifecycle = controller.lifecycle(cr, inputs);
+        if lifecycle == Lifecycle::Nothing {
+            return DryRun::nothing(controller.known(inputs));
+        }
+        let mut facts = Facts::default();
+        let mut decide = |facts: &Facts| controller.decide(lifecycle, cr, inputs, facts);
+        let times = (Instant::now(), None);
+        let (decision, found) = decided(cx, self.reconcile, &mut facts, times, &mut decide).await;
+        controller.expedite(cx, lifecycle, cr, &decision);
+        let outcomes = as_sent(&decision.steps);
+        let conclusion = match lifecycle {
+            Lifecycle::Teardown => self.conclusion(cr, &decision, &outcomes).await,
+            _ => Conclusion::Report,
+        };
+        let due = requeue(cx, &decision, Instant::now());
+        DryRun {
+            lifecycle,
+            inputs: controller.known(inputs),
+            report: Some(controller.report(lifecycle, cr, &decision, &found, &outcomes)),
+            holds: controller.holds(lifecycle, cr, inputs),
+            requeue: match &conclusion {
+                Conclusion::Release(_) => None,
+                Conclusion::Wait(requeue) => Some(*requeue),
+                Conclusion::Report => Some(due),
+            },
+            conclusion,
+            decision,
+            facts,
+        }
+    }
+}
