@@ -48,8 +48,8 @@ fn slug(heading: &str) -> String {
     allowed.map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-/// All Markdown of the repository, by path.
-fn documents(root: &Path) -> Result<BTreeMap<PathBuf, Document>> {
+/// The text of all Markdown of the repository, by path.
+pub(crate) fn markdown(root: &Path) -> Result<BTreeMap<PathBuf, String>> {
     let (mut found, mut folders) = (BTreeMap::new(), vec![root.to_owned()]);
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder)? {
@@ -59,11 +59,16 @@ fn documents(root: &Path) -> Result<BTreeMap<PathBuf, Document>> {
                 folders.push(path);
             } else if name.ends_with(".md") {
                 let text = std::fs::read_to_string(&path)?;
-                found.insert(path, read(&text));
+                found.insert(path, text);
             }
         }
     }
     Ok(found)
+}
+
+fn documents(root: &Path) -> Result<BTreeMap<PathBuf, Document>> {
+    let texts = markdown(root)?.into_iter();
+    Ok(texts.map(|(path, text)| (path, read(&text))).collect())
 }
 
 /// What is wrong with a link in the document `from`; none if it is right, or leads out of the repository.

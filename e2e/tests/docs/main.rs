@@ -1,6 +1,7 @@
 //! The documents against the code: links lead somewhere, RUNBOOK.md has what can happen and no more, tables are
-//! complete.
+//! complete, lines are not too long.
 
+mod lines;
 mod links;
 mod runbook;
 mod source;
