@@ -1,16 +1,14 @@
 //! What was created, repaired and replaced in Azure: how often in all, and how often one and the same resource, which
 //! shows whether somebody else keeps changing it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use prometheus::proto::MetricFamily;
-use prometheus::{HistogramVec, IntCounterVec, Result};
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Result};
 use tokio::time::Instant;
 
-use super::declare::{AtScrape, Declare, Label};
-use super::{Metrics, locked};
+use super::{Metrics, Registered, locked};
 use crate::azure::id::ResourceId;
 use crate::azure::plan::Change;
 use crate::azure::resource::Kind;
@@ -22,33 +20,36 @@ const LATELY: Duration = Duration::from_secs(3_600);
 /// The most recent changes of one resource that are kept; nobody needs to know of more.
 const MOST: usize = 100;
 
-const CHANGES: [&str; 3] = ["created", "repaired", "replaced"];
+/// Buckets in seconds: from a path whose parts all exist to one that somebody has to look after.
+const OF_PATHS: [f64; 12] = [
+    5.0, 10.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 180.0, 300.0, 600.0, 1800.0,
+];
 
-type Recent = HashMap<ResourceId, (Kind, VecDeque<Instant>)>;
+pub(super) const CHANGES: [&str; 3] = ["created", "repaired", "replaced"];
 
 pub(super) struct Changes {
     total: IntCounterVec,
-    of_one: AtScrape,
     to_available: HistogramVec,
-    recent: Mutex<Recent>,
 }
 
 impl Changes {
-    pub(super) fn declare(declare: &mut Declare<'_>) -> Result<Self> {
-        let kind = || Label::one_of("kind", Kind::ALL.map(Kind::label));
-        let change = Label::one_of("change", CHANGES);
-        let total = declare.counter(
-            "changes_total",
-            "Resources in Azure that are as wanted after a change of ours.",
-            vec![kind(), change],
-        )?;
-        let since = Label::one_of("since", Since::ALL.map(Since::label));
-        let to_available = declare.long_duration(
-            "time_to_available_seconds",
-            "How long it took until AzurePrivateLinkServiceAvailable was True: since the creation of the custom resource, or since it was True no more.",
-            vec![since],
-        )?;
-        // From zero on, so that Prometheus sees the first one as an increase.
+    pub(super) fn new(registered: &mut Registered) -> Result<Self> {
+        let total = registered.add(IntCounterVec::new(
+            Opts::new(
+                "hyperlink_changes_total",
+                "Resources in Azure that Hyperlink changed and that are as desired since.",
+            ),
+            &["kind", "change"],
+        )?)?;
+        let to_available = registered.add(HistogramVec::new(
+            HistogramOpts::new(
+                "hyperlink_time_to_available_seconds",
+                "How long an AzurePrivateLinkService took to be available, since its creation or since it last was.",
+            )
+            .buckets(OF_PATHS.to_vec()),
+            &["since"],
+        )?)?;
+        // From 0 on, so that the first one shows as an increase.
         for since in Since::ALL {
             to_available.with_label_values(&[since.label()]);
         }
@@ -57,35 +58,42 @@ impl Changes {
                 total.with_label_values(&[kind.label(), change]);
             }
         }
-        Ok(Self {
-            total,
-            of_one: declare.at_scrape(
-                "changes_of_one_resource",
-                "How often, within the last hour, the resource was changed that was changed most; 0 when there was none.",
-                vec![kind()],
-            ),
-            to_available,
-            recent: Mutex::default(),
-        })
-    }
-
-    pub(super) fn collect(&self) -> MetricFamily {
-        let mut recent = locked(&self.recent);
-        forget_old(&mut recent, Instant::now());
-        let most = |kind| {
-            let of_kind = recent.values().filter(|(of, _)| *of == kind);
-            of_kind.map(|(_, times)| times.len()).max().unwrap_or_default()
-        };
-        let samples = Kind::ALL.map(|kind| ([kind.label()], most(kind) as f64));
-        self.of_one.with(samples)
+        Ok(Self { total, to_available })
     }
 }
 
-fn forget_old(recent: &mut Recent, now: Instant) {
-    recent.retain(|_, (_, times)| {
-        times.retain(|time| now.duration_since(*time) < LATELY);
-        !times.is_empty()
-    });
+/// The recent changes of each resource.
+#[derive(Default)]
+pub(super) struct Recent(Mutex<HashMap<ResourceId, (Kind, VecDeque<Instant>)>>);
+
+impl Recent {
+    fn add(&self, kind: Kind, id: &ResourceId) {
+        self.forget_old();
+        let mut recent = locked(&self.0);
+        let (_, times) = recent.entry(id.clone()).or_insert_with(|| (kind, VecDeque::new()));
+        times.push_back(Instant::now());
+        if times.len() > MOST {
+            times.pop_front();
+        }
+    }
+
+    /// Of each kind, how often the resource was changed that was changed most.
+    pub(super) fn most(&self) -> BTreeMap<Kind, usize> {
+        self.forget_old();
+        let mut most = BTreeMap::from(Kind::ALL.map(|kind| (kind, 0)));
+        for (kind, times) in locked(&self.0).values() {
+            most.entry(*kind).and_modify(|most| *most = times.len().max(*most));
+        }
+        most
+    }
+
+    fn forget_old(&self) {
+        let now = Instant::now();
+        locked(&self.0).retain(|_, (_, times)| {
+            times.retain(|time| now.duration_since(*time) < LATELY);
+            !times.is_empty()
+        });
+    }
 }
 
 impl Metrics {
@@ -98,14 +106,7 @@ impl Metrics {
             Change::Replaced(_) => replaced,
         };
         self.changes.total.with_label_values(&[kind.label(), word]).inc();
-        let now = Instant::now();
-        let mut recent = locked(&self.changes.recent);
-        forget_old(&mut recent, now);
-        let (_, times) = recent.entry(id.clone()).or_insert_with(|| (kind, VecDeque::new()));
-        times.push_back(now);
-        if times.len() > MOST {
-            times.pop_front();
-        }
+        self.sources.recent.add(kind, id);
     }
 
     /// Records that a custom resource became available, and how long it was not.

@@ -1,87 +1,97 @@
 //! Every metric, declared once, by subject. Labels come from enums and constants, never from an id or a message; names
-//! of custom resources are in a limited number of gauges only.
+//! of custom resources are in a limited number of gauges only. What is registered is in the reference, too; the values
+//! of a label that is new there are named in `reference`.
 
 mod arm;
+mod at_scrape;
 mod changes;
-mod declare;
 mod labels;
 mod objects;
 mod process;
 mod progress;
 mod reconciles;
 mod reference;
+mod state;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use prometheus::{Registry, TextEncoder};
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::MetricType;
+use prometheus::{Registry, Result, TextEncoder};
 
 use arm::Arm;
 use changes::Changes;
-use declare::Declare;
-pub use declare::{Description, Label, Values};
 pub use labels::{Controller, KubeResource, KubeVerb, ReconcileResult, Watched};
-use objects::Objects;
 pub use objects::{ObservedCondition, ObservedObject};
 use process::Process;
 pub use progress::Due;
 use progress::Progress;
 use reconciles::Reconciles;
 pub use reconciles::{Queued, RunningReconcile};
+use state::Sources;
+
+/// Buckets of calls in seconds: from one call on loopback to the minute after which a call is cancelled.
+const OF_CALLS: [f64; 12] = [0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 
 /// The metrics of this process, in a registry of their own.
 pub struct Metrics {
-    registry: Registry,
-    described: Vec<Description>,
+    registered: Registered,
     reconciles: Reconciles,
     arm: Arm,
     process: Process,
-    objects: Objects,
     changes: Changes,
+    sources: Arc<Sources>,
     progress: Progress,
 }
 
 impl Metrics {
     /// Declares all metrics. `commit` is the source's commit, or `unknown`.
-    pub fn new(version: &str, commit: &str) -> prometheus::Result<Self> {
-        let registry = Registry::new();
-        let mut declare = Declare::new(&registry);
+    pub fn new(version: &str, commit: &str) -> Result<Self> {
+        let sources = Arc::<Sources>::default();
+        let mut registered = Registered::default();
+        registered.register(objects::gauges(Arc::clone(&sources))?)?;
+        registered.register(state::gauges(Arc::clone(&sources))?)?;
         Ok(Self {
-            reconciles: Reconciles::declare(&mut declare)?,
-            arm: Arm::declare(&mut declare)?,
-            process: Process::declare(&mut declare, version, commit)?,
-            objects: Objects::declare(&mut declare),
-            changes: Changes::declare(&mut declare)?,
+            reconciles: Reconciles::new(&mut registered)?,
+            arm: Arm::new(&mut registered)?,
+            process: Process::new(&mut registered, version, commit)?,
+            changes: Changes::new(&mut registered)?,
+            sources,
             progress: Progress::default(),
-            described: declare.described(),
-            registry,
+            registered,
         })
     }
 
     /// All metrics in Prometheus' text format.
-    pub fn render(&self) -> prometheus::Result<String> {
-        self.arm.refresh();
-        self.process.refresh();
-        let mut families = self.registry.gather();
-        families.extend(self.objects.collect());
-        families.push(self.changes.collect());
-        families.retain(|family| !family.get_metric().is_empty());
-        families.sort_by(|a, b| a.name().cmp(b.name()));
-        TextEncoder::new().encode_to_string(&families)
-    }
-
-    /// The description of each metric, by name.
-    pub fn described(&self) -> &[Description] {
-        &self.described
+    pub fn render(&self) -> Result<String> {
+        TextEncoder::new().encode_to_string(&self.registered.registry.gather())
     }
 
     /// The reference of all metrics, as Markdown.
     pub fn reference(&self) -> String {
-        reference::markdown(&self.described)
+        reference::markdown(&self.registered.described)
     }
 }
 
-fn clamp(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
+/// A registry, and what it holds: a registry shows only metrics with samples.
+#[derive(Default)]
+struct Registered {
+    registry: Registry,
+    described: Vec<(Desc, MetricType)>,
+}
+
+impl Registered {
+    fn add<M: Collector + Clone + 'static>(&mut self, metric: M) -> Result<M> {
+        self.register(metric.clone())?;
+        Ok(metric)
+    }
+
+    fn register(&mut self, collector: impl Collector + 'static) -> Result<()> {
+        let types = collector.collect().into_iter().map(|family| family.get_field_type());
+        let descriptions = collector.desc().into_iter().cloned();
+        self.described.extend(descriptions.zip(types));
+        self.registry.register(Box::new(collector))
+    }
 }
 
 /// Locks a value. A panic elsewhere leaves these values whole, because each is replaced at once.

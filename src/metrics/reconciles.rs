@@ -1,51 +1,52 @@
 //! Reconciles: how many, how long, how they ended, and how many wait.
 
-use std::time::Instant;
+use prometheus::{HistogramOpts, HistogramTimer, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Result};
 
-use prometheus::{HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Result};
-
-use super::Metrics;
-use super::declare::{Declare, Label};
 use super::labels::{Controller, ReconcileResult};
+use super::{Metrics, OF_CALLS, Registered};
 
 pub(super) struct Reconciles {
     total: IntCounterVec,
-    duration: HistogramVec,
+    time: HistogramVec,
     running: IntGaugeVec,
     queue: IntGaugeVec,
     panics: IntCounterVec,
 }
 
 impl Reconciles {
-    pub(super) fn declare(declare: &mut Declare<'_>) -> Result<Self> {
-        let controller = || Label::one_of("controller", Controller::ALL.map(Controller::label));
-        let result = Label::one_of("result", ReconcileResult::ALL.map(ReconcileResult::label));
-        let panics = declare.counter(
-            "reconcile_panics_total",
-            "Panics, in reconciles or on the way to one.",
-            vec![controller()],
-        )?;
-        for controller in Controller::ALL {
-            // From 0 on, so that the first one shows as an increase.
-            panics.with_label_values(&[controller.label()]).reset();
+    pub(super) fn new(registered: &mut Registered) -> Result<Self> {
+        let panics = registered.add(IntCounterVec::new(
+            Opts::new(
+                "hyperlink_reconcile_panics_total",
+                "Panics, in reconciles or on the way to one.",
+            ),
+            &["controller"],
+        )?)?;
+        // From 0 on, so that the first one shows as an increase.
+        for controller in Controller::LABELS {
+            panics.with_label_values(&[controller]);
         }
         Ok(Self {
-            total: declare.counter(
-                "reconcile_total",
-                "Reconciles that ended, by result.",
-                vec![controller(), result],
-            )?,
-            duration: declare.duration(
-                "reconcile_time_seconds",
-                "How long a reconcile took.",
-                vec![controller()],
-            )?,
-            running: declare.count("active_workers", "Reconciles under way.", vec![controller()])?,
-            queue: declare.count(
-                "workqueue_depth",
-                "Reconciles that are due and wait for a free worker.",
-                vec![controller()],
-            )?,
+            total: registered.add(IntCounterVec::new(
+                Opts::new("hyperlink_reconcile_total", "Reconciles that ended, by result."),
+                &["controller", "result"],
+            )?)?,
+            time: registered.add(HistogramVec::new(
+                HistogramOpts::new("hyperlink_reconcile_time_seconds", "How long a reconcile took.")
+                    .buckets(OF_CALLS.to_vec()),
+                &["controller"],
+            )?)?,
+            running: registered.add(IntGaugeVec::new(
+                Opts::new("hyperlink_active_workers", "Reconciles that are running."),
+                &["controller"],
+            )?)?,
+            queue: registered.add(IntGaugeVec::new(
+                Opts::new(
+                    "hyperlink_workqueue_depth",
+                    "Reconciles that are due and wait for a free worker.",
+                ),
+                &["controller"],
+            )?)?,
             panics,
         })
     }
@@ -57,10 +58,10 @@ impl Metrics {
         let label = [controller.label()];
         self.reconciles.running.with_label_values(&label).inc();
         RunningReconcile {
-            metrics: self,
+            reconciles: &self.reconciles,
             controller,
-            began: Instant::now(),
             result: ReconcileResult::Aborted,
+            _time: self.reconciles.time.with_label_values(&label).start_timer(),
         }
     }
 
@@ -90,10 +91,11 @@ impl Drop for Queued {
 /// A reconcile under way.
 #[must_use = "dropping it ends the reconcile as aborted"]
 pub struct RunningReconcile<'a> {
-    metrics: &'a Metrics,
+    reconciles: &'a Reconciles,
     controller: Controller,
-    began: Instant,
     result: ReconcileResult,
+    /// Records the time when it is dropped.
+    _time: HistogramTimer,
 }
 
 impl RunningReconcile<'_> {
@@ -105,15 +107,11 @@ impl RunningReconcile<'_> {
 
 impl Drop for RunningReconcile<'_> {
     fn drop(&mut self) {
-        let reconciles = &self.metrics.reconciles;
-        let controller = self.controller.label();
         if std::thread::panicking() {
             self.result = ReconcileResult::Panicked;
         }
-        let labels = [controller, self.result.label()];
-        reconciles.total.with_label_values(&labels).inc();
-        reconciles.running.with_label_values(&[controller]).dec();
-        let took = self.began.elapsed().as_secs_f64();
-        reconciles.duration.with_label_values(&[controller]).observe(took);
+        let (controller, result) = (self.controller.label(), self.result.label());
+        self.reconciles.total.with_label_values(&[controller, result]).inc();
+        self.reconciles.running.with_label_values(&[controller]).dec();
     }
 }

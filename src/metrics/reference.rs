@@ -1,37 +1,86 @@
-//! The reference of all metrics, as Markdown, from their declarations.
+//! The reference of all metrics, as Markdown, from what is registered.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::declare::{Description, Label, Values};
+use prometheus::core::Desc;
+use prometheus::proto::MetricType;
 
-/// One entry for each metric.
-pub(super) fn markdown(described: &[Description]) -> String {
-    let mut text = String::from(
-        "# Metrics\n\n\
-         Written by `hyperlink metrics`; do not edit. Served on `/metrics` of every process; where it is served, and to whom, is\n\
-         in `hyperlink run --help`. Metrics of custom resources come from leaders alone, from each role, and from a process for\n\
-         all namespaces also of those that have one of their own: take the `max` over processes, and count by name,\n\
-         `count(max by (control_plane, name) (…))`. Most counters have no series before something was counted.\n\n\
-         | metric | type | unit | meaning |\n|---|---|---|---|\n",
-    );
-    for one in described {
-        let Description { name, kind, help, .. } = one;
+use super::changes::CHANGES;
+use super::labels::{Controller, KubeResource, KubeVerb, ReconcileResult, Watched};
+use super::objects::{OTHER, QUOTAS, STATES, STATUSES};
+use crate::api::condition::{ConditionType, Reason};
+use crate::api::role::Role;
+use crate::azure::error::Class;
+use crate::azure::ports::CallVerb;
+use crate::azure::resource::Kind;
+use crate::azure::throttle::BUDGETS;
+use crate::conditions::Since;
+
+const INTRODUCTION: &str = "# Metrics
+
+Written by `hyperlink metrics`; do not edit. Served on `/metrics` of every process; where it is served, and to whom, is
+in `hyperlink run --help`. Metrics of custom resources come from leaders alone, from each role, and from a process for
+all namespaces also of those that have one of their own: take the `max` over processes, and count by name,
+`count(max by (control_plane, name) (…))`. Most counters have no series before something was counted. The unit,
+`seconds` or `bytes`, is the end of the name; metrics without a unit count things.
+
+| metric | type | labels | meaning |
+|---|---|---|---|
+";
+
+/// An entry for each metric, and one for each label with the metrics where it has the same values.
+pub(super) fn markdown(described: &[(Desc, MetricType)]) -> String {
+    let mut metrics: Vec<_> = described.iter().collect();
+    metrics.sort_by_key(|(desc, _)| &desc.fq_name);
+    let mut text = String::from(INTRODUCTION);
+    let mut labels = BTreeMap::<_, Vec<_>>::new();
+    for (desc, kind) in metrics {
+        let (name, names) = (&desc.fq_name, quoted(&desc.variable_labels));
+        let kind = format!("{kind:?}").to_lowercase();
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "| `{name}` | {kind} | {} | {help} |", one.unit());
-    }
-    text.push_str("\n## Labels\n\n| metric | label | values |\n|---|---|---|\n");
-    for Description { name, labels, .. } in described {
-        for Label { name: label, values } in labels {
-            let values = match values {
-                Values::These(all) => all
-                    .iter()
-                    .map(|value| format!("`{value}`"))
-                    .collect::<Vec<_>>()
-                    .join(", "),
-                Values::Words(words) => (*words).to_owned(),
-            };
-            let _ = writeln!(text, "| `{name}` | `{label}` | {values} |");
+        let _ = writeln!(text, "| `{name}` | {kind} | {names} | {} |", desc.help);
+        for label in &desc.variable_labels {
+            labels.entry((label, values(name, label))).or_default().push(name);
         }
     }
+    text.push_str("\n## Labels\n\n| label | values | metrics |\n|---|---|---|\n");
+    for ((label, values), metrics) in labels {
+        let _ = writeln!(text, "| `{label}` | {values} | {} |", quoted(metrics));
+    }
     text
+}
+
+/// The values of a metric's label, or what they are where they are not known in advance.
+fn values(metric: &str, label: &str) -> String {
+    match (label, metric) {
+        ("budget", _) => quoted(BUDGETS),
+        ("change", _) => quoted(CHANGES),
+        ("class", _) => quoted(Class::ALL.map(Class::label)) + ", without an error `ok`",
+        ("commit", _) => "of this program's source".into(),
+        ("control_plane", _) => "namespace of the custom resource".into(),
+        ("controller", _) => quoted(Controller::LABELS),
+        ("kind", _) => quoted(Kind::ALL.map(Kind::label)),
+        ("name", _) => "name of the custom resource".into(),
+        ("quota", _) => quoted(QUOTAS.map(|(quota, _)| quota)),
+        ("reason", _) => quoted(Reason::ALL.iter().map(|reason| reason.as_str()).chain([OTHER])),
+        ("resource", "hyperlink_watches_failing") => quoted(Watched::LABELS),
+        ("resource", _) => quoted(KubeResource::LABELS),
+        ("result", _) => quoted(ReconcileResult::LABELS),
+        ("role", _) => quoted(Role::ALL.map(Role::as_str)),
+        ("since", _) => quoted(Since::ALL.map(Since::label)),
+        ("state", _) => quoted(STATES),
+        ("status", "hyperlink_arm_calls_total") => "the HTTP status; 0: no answer".into(),
+        ("status", _) => quoted(STATUSES),
+        ("type", _) => quoted(ConditionType::ALL.map(ConditionType::as_str)),
+        ("verb", "hyperlink_kube_writes_total") => quoted(KubeVerb::LABELS),
+        ("verb", _) => quoted(CallVerb::ALL.map(CallVerb::label)),
+        ("version", _) => "of this program".into(),
+        _ => String::new(),
+    }
+}
+
+fn quoted(words: impl IntoIterator<Item = impl std::fmt::Display>) -> String {
+    let quoted: Vec<_> = words.into_iter().map(|word| format!("`{word}`")).collect();
+    quoted.join(", ")
 }

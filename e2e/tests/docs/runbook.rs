@@ -223,15 +223,19 @@ fn metrics() -> Result<BTreeMap<String, BTreeMap<String, Vec<String>>>> {
         metrics.entry(name.to_owned()).or_default();
     }
     for row in labels.lines().filter(|line| line.starts_with("| `")) {
-        let mut words = row.split('`').skip(1).step_by(2).map(str::to_owned);
-        let (name, label) = words.next().zip(words.next()).context("no label")?;
-        metrics
-            .entry(name)
-            .or_default()
-            .insert(label, words.collect::<Vec<_>>());
+        let cells: Vec<_> = row.trim_matches(['|', ' ']).split(" | ").map(in_backticks).collect();
+        let [label, values, of] = cells.try_into().ok().context("not three cells")?;
+        for metric in of {
+            let labels = metrics.get_mut(&metric).context(metric)?;
+            labels.insert(label[0].clone(), values.clone());
+        }
     }
     ensure!(metrics.len() > 20, "read only {} metrics", metrics.len());
     Ok(metrics)
+}
+
+fn in_backticks(text: &str) -> Vec<String> {
+    text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
 #[test]
