@@ -1,9 +1,9 @@
 //! Bodies of resources: whatever Azure shows, a write brings what is desired, and only what is owned is deleted.
 
-use hyperlink::azure::load_balancer::internal_frontends;
+use hyperlink::azure::kinds::load_balancer::internal_frontends;
+use hyperlink::azure::kinds::{private_endpoint, private_link_service, record, subnet, zone, zone_link};
 use hyperlink::azure::plan::{Verb, ensure_absent, ensure_present};
 use hyperlink::azure::resource::{Observed, Resource};
-use hyperlink::azure::{private_endpoint, private_link_service, record, subnet, zone, zone_link};
 use serde_json::{Value, json};
 
 use super::desired::{self, NET};

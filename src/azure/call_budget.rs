@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::error::{ArmError, CALL_BUDGET_EXHAUSTED, Class};
-use super::resource::Kind;
+use super::kinds::Kind;
 
 /// The calls that a resource may get at once: three reconciles, one after the other, each with a read, a second read
 /// before a write, the write, and a read after it.
@@ -31,7 +31,7 @@ const CALLS_TO_WAIT_FOR: f64 = 3.0;
 /// again.
 const CALM: Duration = Duration::from_secs(300);
 
-/// How many times the budget of a network or a group is, which all clusters share.
+/// How many times the budget of a resource that all clusters share is.
 const SHARED: u32 = 10;
 
 /// Budgets that are full again are dropped when this many are known.
@@ -99,9 +99,10 @@ impl CallBudgets {
     /// # Errors
     /// None is left: [`CALL_BUDGET_EXHAUSTED`], with the wait until there are enough for a reconcile.
     pub fn take(&self, kind: Kind, address: &str, now: Instant) -> Result<(), ArmError> {
-        let first = match kind {
-            Kind::LoadBalancer | Kind::VirtualNetwork => self.interval / SHARED,
-            _ => self.interval,
+        let first = if kind.spec().shared {
+            self.interval / SHARED
+        } else {
+            self.interval
         };
         let mut buckets = self.buckets();
         if buckets.len() >= SWEEP && !buckets.contains_key(address) {

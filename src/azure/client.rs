@@ -15,10 +15,10 @@ use uuid::Uuid;
 use super::call_budget::CallBudgets;
 use super::error::{ArmError, Class};
 use super::id::{ResourceId, SubscriptionId};
+use super::kinds::Kind;
 use super::message::{is_sendable, request, retry_after, shows};
 use super::operation::OperationState;
 use super::ports::{CallVerb, Counters, Gate, ObservedCall};
-use super::resource::Kind;
 use super::throttle::{Budget, Counts, Throttle, count_budgets};
 use super::transport::{Transport, TransportError};
 
@@ -125,12 +125,12 @@ impl Client {
         }
     }
 
-    /// Reads one resource: an object with an id. A private endpoint comes with its network interfaces.
+    /// Reads one resource: an object with an id.
     pub async fn get(&self, reconcile: Reconcile, kind: Kind, id: &ResourceId) -> Result<Answer, ArmError> {
         let address = id.to_string();
         let mut url = self.url(kind, &address);
-        if kind == Kind::PrivateEndpoint {
-            url.query_pairs_mut().append_pair("$expand", "networkInterfaces");
+        if let Some(expand) = kind.spec().expand {
+            url.query_pairs_mut().append_pair("$expand", expand);
         }
         let call = Call {
             reconcile,
@@ -266,7 +266,7 @@ impl Client {
     fn url(&self, kind: Kind, path: &str) -> Url {
         let mut url = self.endpoint.clone();
         url.set_path(path);
-        url.set_query(Some(&format!("api-version={}", kind.api_version())));
+        url.set_query(Some(&format!("api-version={}", kind.spec().api_version)));
         url
     }
 
@@ -347,7 +347,7 @@ impl Client {
         }
         let wait = error.retry_after.unwrap_or(THROTTLED_WAIT);
         let counts = if error.code == "TooManyRequests" {
-            Counts::service(call.kind)
+            Counts::Service(call.kind.spec().service)
         } else {
             Counts::Arm
         };

@@ -14,7 +14,7 @@ use super::message::shows;
 use super::observation_cache::{ObservationCache, Operation};
 use super::plan::{Change, Outcome, Step, Verb, Why};
 use super::read::Reader;
-use super::resource::{Kind, Observed, Progress, progress};
+use super::resource::{Observed, Progress, progress};
 use super::write_queue::usual;
 
 /// Executes the steps in this order; they are independent of each other. Stores the outcome of each in the observation
@@ -101,17 +101,17 @@ async fn send(step: &Step, client: &Client, observations: &ObservationCache, rec
     outcome
 }
 
-/// The outcome of a delete that is not to be sent again yet: it is under way, or, for a connection, was refused just
-/// now. Of all other kinds a read shows that. A connection is only listed by its service, so its operation is polled
-/// here.
+/// The outcome of a delete that is not to be sent again yet: it is under way, or was refused just now. A read shows
+/// that, but not of what only the parent's body shows: then the operation is polled here.
 async fn postponed_delete(
     step: &Step,
     client: &Client,
     observations: &ObservationCache,
     reconcile: Reconcile,
 ) -> Option<Outcome> {
+    let shown_by_parent = step.kind.spec().shown_by_parent;
     let observed = match observations.fresh(&step.id, Instant::now()) {
-        None if step.kind == Kind::Connection => {
+        None if shown_by_parent => {
             let operation = observations.operation(&step.id)?;
             let inventory = &Inventory::default();
             let reader = Reader {
@@ -126,32 +126,30 @@ async fn postponed_delete(
     };
     match observed {
         Observed::Pending => Some(Outcome::Accepted),
-        Observed::DeleteFailed(error) | Observed::ReadFailed(error) if step.kind == Kind::Connection => {
-            Some(Outcome::Failed(error))
-        }
+        Observed::DeleteFailed(error) | Observed::ReadFailed(error) if shown_by_parent => Some(Outcome::Failed(error)),
         _ => None,
     }
 }
 
 /// The precondition of a write. A write over a resource holds only for the version that was read. For Microsoft.Network
 /// that was observed, for private DNS it is documented
-/// (<https://learn.microsoft.com/rest/api/dns/privatedns/record-sets/create-or-update>). Only private DNS is known to
-/// honour the condition that a resource is new.
+/// (<https://learn.microsoft.com/rest/api/dns/privatedns/record-sets/create-or-update>). That a resource is new is a
+/// precondition only where Azure is known to honour it.
 fn condition(step: &Step) -> Condition {
     let etag = |found: &Value| found.get("etag").and_then(Value::as_str).map(str::to_owned);
     match &step.found {
         Some(found) => etag(found).map_or(Condition::Any, Condition::Unchanged),
-        None if matches!(step.kind, Kind::Zone | Kind::ZoneLink | Kind::Record) => Condition::New,
+        None if step.kind.spec().create_if_new => Condition::New,
         None => Condition::Any,
     }
 }
 
-/// The precondition of a delete. A zone is not deleted with what others put into it after it was read. Other kinds are
-/// not known to hold anything.
+/// The precondition of a delete: of what may hold something, that it is unchanged since it was read.
 fn delete_condition(step: &Step) -> Condition {
-    match step.kind {
-        Kind::Zone if step.found.is_some() => condition(step),
-        _ => Condition::Any,
+    if step.kind.spec().delete_if_unchanged && step.found.is_some() {
+        condition(step)
+    } else {
+        Condition::Any
     }
 }
 
@@ -173,8 +171,7 @@ fn put_outcome(step: &Step, observations: &ObservationCache, answer: Answer) -> 
         );
         observations.ready(step.kind, &step.id, Observed::Found(answer.body), now);
         observations.read_soon(&step.id, now);
-        if step.kind == Kind::PrivateEndpoint {
-            // The answer to a PUT does not show the address.
+        if step.kind.spec().read_after_put {
             observations.invalidate(&step.id, now);
         }
         return Outcome::Ready;
@@ -185,9 +182,8 @@ fn put_outcome(step: &Step, observations: &ObservationCache, answer: Answer) -> 
         deletes: false,
     };
     observations.began(step.kind, &step.id, operation, step.found.is_none());
-    if let Some(network) = step.id.parent().filter(|_| step.kind == Kind::Subnet) {
-        // The next prefix must not overlap with this one.
-        observations.invalidate(&network, now);
+    if let Some(parent) = step.id.parent().filter(|_| step.kind.spec().put_changes_parent) {
+        observations.invalidate(&parent, now);
     }
     let observed = if readable {
         Observed::Found(answer.body)
@@ -200,18 +196,15 @@ fn put_outcome(step: &Step, observations: &ObservationCache, answer: Answer) -> 
 
 fn delete_outcome(step: &Step, observations: &ObservationCache, answer: &Answer) -> Outcome {
     let now = Instant::now();
-    if step.kind == Kind::Connection
-        && let Some(service) = step.id.parent()
-    {
-        // Only their service shows connections.
-        observations.expedite(&service, answer.retry_after.unwrap_or_else(|| step.kind.pace()), now);
+    let wait = answer.retry_after.unwrap_or_else(|| step.kind.pace());
+    if let Some(parent) = step.id.parent().filter(|_| step.kind.spec().shown_by_parent) {
+        observations.expedite(&parent, wait, now);
     }
     let operation = Operation {
         url: answer.operation.clone(),
         began: now,
         deletes: true,
     };
-    let wait = answer.retry_after.unwrap_or_else(|| step.kind.pace());
     observations.began(step.kind, &step.id, operation, false);
     observations.in_progress(step.kind, &step.id, Observed::Pending, wait, now);
     if answer.status != 204 {
@@ -285,9 +278,10 @@ fn invalidate(
 mod tests {
     use super::*;
     use crate::azure::error::Class;
+    use crate::azure::kinds::Kind;
+    use crate::azure::kinds::zone_link::ZoneLink;
     use crate::azure::owner_tags::OwnerTags;
     use crate::azure::plan::ensure_absent;
-    use crate::azure::zone_link::ZoneLink;
 
     #[test]
     fn write_over_a_resource_holds_only_for_the_observed_version() {

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use uuid::Uuid;
 
-use super::resource::Kind;
+use super::kinds::Kind;
 
 /// Why a text is not an ARM id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -19,14 +19,10 @@ pub enum IdError {
     /// The id is of another resource type than the expected one.
     #[error("not the id of a {0}")]
     OtherKind(&'static str),
-    /// The name has more than 80 characters, which Azure does not take here.
-    #[error("the name is longer than 80 characters")]
-    NameTooLong,
+    /// The name has more characters than this, which Azure does not take here.
+    #[error("the name is longer than {0} characters")]
+    NameTooLong(usize),
 }
-
-/// The longest name of a network resource, in characters
-/// (<https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules>).
-const MAX_NAME: usize = 80;
 
 /// Compares two names as ARM does: without regard to case. No letter beyond ASCII equals one of ASCII.
 pub fn same(a: &str, b: &str) -> bool {
@@ -109,7 +105,7 @@ pub struct ResourceId {
 impl ResourceId {
     /// The id of a resource of `kind`; `names` outermost first, as many as the kind's type has levels.
     pub fn new(kind: Kind, subscription: &SubscriptionId, group: &str, names: &[&str]) -> Result<Self, IdError> {
-        let (provider, types) = kind.types();
+        let types = kind.spec().path;
         if types.len() != names.len() || !is_group_name(group) || !names.iter().all(|n| usable(n)) {
             return Err(IdError::Segment);
         }
@@ -121,7 +117,7 @@ impl ResourceId {
         Self {
             subscription: subscription.clone(),
             group: group.to_owned(),
-            provider: provider.to_owned(),
+            provider: kind.spec().provider.to_owned(),
             path,
         }
         .checked(kind)
@@ -173,26 +169,17 @@ impl ResourceId {
         if !self.is(kind) {
             return Err(IdError::OtherKind(kind.label()));
         }
-        let long = matches!(
-            kind,
-            Kind::PrivateLinkService | Kind::PrivateEndpoint | Kind::ZoneLink | Kind::Subnet
-        );
-        if long && self.name().chars().count() > MAX_NAME {
-            return Err(IdError::NameTooLong);
+        match kind.spec().max_name {
+            Some(longest) if self.name().chars().count() > longest => Err(IdError::NameTooLong(longest)),
+            _ => Ok(self),
         }
-        Ok(self)
     }
 
     /// Gives the fixed segments of known types their documented casing.
     fn canonical(mut self) -> Self {
-        let known = Kind::ALL.iter().map(|k| k.types()).find(|(provider, types)| {
-            same(provider, &self.provider)
-                && types.len() == self.path.len()
-                && types.iter().zip(&self.path).all(|(t, (u, _))| same(t, u))
-        });
-        if let Some((provider, types)) = known {
-            provider.clone_into(&mut self.provider);
-            for (slot, name) in self.path.iter_mut().zip(types) {
+        if let Some(spec) = self.kind().map(Kind::spec) {
+            spec.provider.clone_into(&mut self.provider);
+            for (slot, name) in self.path.iter_mut().zip(spec.path) {
                 (*name).clone_into(&mut slot.0);
             }
         }
@@ -201,10 +188,15 @@ impl ResourceId {
 
     /// Whether this is the id of a resource of `kind`.
     pub fn is(&self, kind: Kind) -> bool {
-        let (provider, types) = kind.types();
-        same(provider, &self.provider)
-            && types.len() == self.path.len()
-            && types.iter().zip(&self.path).all(|(t, (u, _))| same(t, u))
+        let spec = kind.spec();
+        same(spec.provider, &self.provider)
+            && spec.path.len() == self.path.len()
+            && spec.path.iter().zip(&self.path).all(|(t, (u, _))| same(t, u))
+    }
+
+    /// The kind that this is the id of a resource of; none if it is of no known kind.
+    pub fn kind(&self) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| self.is(*kind))
     }
 
     /// The subscription that it is in.

@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -13,23 +12,19 @@ use tokio::time::Instant;
 
 use super::client::{Client, Reconcile};
 use super::error::{ArmError, Class};
-use super::id::{ResourceId, SubscriptionId, lower, same};
-use super::load_balancer::{Frontend, internal_frontends};
-use super::observation_cache::Unread;
-use super::resource::Kind;
+use super::frontends::Frontends;
+use super::id::{ResourceId, SubscriptionId, same};
+use super::kinds::{Kind, KindSpec, List, ListScope};
+use super::lists::{Lists, REFUSED_FOR, in_time};
 
-/// The longest that a list may take. After that it is given up, as many callers wait for it.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// How long a list that is denied or too long is not tried again.
-const REFUSED_FOR: Duration = Duration::from_secs(3_600);
 /// The rows of a page of private DNS, whose pages are the shortest
 /// (<https://learn.microsoft.com/rest/api/dns/privatedns/private-zones/list>).
-pub(super) const PAGE: usize = 100;
+const PAGE: usize = 100;
 
 /// The shared lists of one process.
 #[derive(Debug, Default)]
 pub struct Inventory {
-    frontends: Lists<Vec<Frontend>>,
+    pub(super) frontends: Frontends,
     resources: Lists<HashMap<ResourceId, u64>>,
 }
 
@@ -43,44 +38,6 @@ pub struct Listed {
 }
 
 impl Inventory {
-    /// The internal frontends in a subscription or a group, and when they were observed: at most `max_age` ago. If the
-    /// list is older, one call reads it again.
-    ///
-    /// # Errors
-    /// A failure is shared too. Its `retry_after` is the time for which the list is still not tried again.
-    pub async fn frontends(
-        &self,
-        client: &Client,
-        reconcile: Reconcile,
-        subscription: &SubscriptionId,
-        group: Option<&str>,
-        max_age: Duration,
-    ) -> (Instant, Result<Vec<Frontend>, ArmError>) {
-        let group_part = group
-            .map(|group| format!("/resourceGroups/{group}"))
-            .unwrap_or_default();
-        let path = format!("/subscriptions/{subscription}{group_part}/providers/Microsoft.Network/loadBalancers");
-        // A list that was started after this call is new enough, however long it took.
-        let since = Instant::now().checked_sub(max_age);
-        let shared = self.frontends.at(&path);
-        let mut last = shared.lock().await;
-        let (observed, list) = match last.known(since, ArmError::delay) {
-            Some(known) => known,
-            None => {
-                let bodies = in_time(client.list(reconcile, Kind::LoadBalancer, subscription, &path));
-                last.relist(async { bodies.await.map(|found| internal_frontends(&found)) })
-                    .await
-            }
-        };
-        let list = list.map(|list| list.to_vec()).map_err(|error| ArmError {
-            retry_after: Some(last.retry_wait(&error)),
-            lasting: last.unread.is_some_and(|unread| unread.lasts(Instant::now())),
-            exact: true,
-            ..error
-        });
-        (observed, list)
-    }
-
     /// How a list that was started after `since` shows a resource; none if the list does not show it, or cannot be had.
     ///
     /// `serves` gives the number of resources that the list would serve. It is called only if there is no such list
@@ -93,14 +50,15 @@ impl Inventory {
         since: Instant,
         serves: impl FnOnce() -> usize,
     ) -> Option<Listed> {
-        let path = ListOf::of(kind, id)?.path();
+        let list = ListOf::of(kind, id)?;
+        let path = list.path();
         let shared = self.resources.at(&path);
         let mut last = shared.lock().await;
-        let (observed, list) = match last.known(Some(since), retry_interval) {
+        let (observed, rows) = match last.known(Some(since), retry_interval) {
             Some(known) => known,
             None => {
                 let serves = serves();
-                if serves < min_served(kind) {
+                if serves < list.spec.min_served {
                     return None;
                 }
                 last.relist(fingerprints(
@@ -113,14 +71,9 @@ impl Inventory {
                 .await
             }
         };
-        let fingerprint = *list.ok()?.get(id)?;
+        let fingerprint = *rows.ok()?.get(id)?;
         Some(Listed { observed, fingerprint })
     }
-}
-
-async fn in_time(list: impl Future<Output = Result<Vec<Value>, ArmError>>) -> Result<Vec<Value>, ArmError> {
-    let slow = |_| ArmError::own(Class::Down, "ListTooSlow");
-    tokio::time::timeout(PATIENCE, list).await.map_err(slow)?
 }
 
 /// The fingerprint of each resource in a list. A list with more than `max_rows` rows costs more than it saves: it is an
@@ -141,15 +94,17 @@ async fn fingerprints(
 
 fn fingerprint(body: &Value) -> Option<(ResourceId, u64)> {
     let id = ResourceId::parse(body.get("id")?.as_str()?).ok()?;
+    // Only this process compares fingerprints: another release of Rust may hash in another way.
     let mut hasher = DefaultHasher::new();
     body.to_string().hash(&mut hasher);
     Some((id, hasher.finish()))
 }
 
 /// One list of resources: those of a kind in a subscription, a group or a parent resource.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct ListOf {
-    kind: Kind,
+    kind: &'static KindSpec,
+    spec: &'static List,
     subscription: SubscriptionId,
     group: Option<String>,
     parent: Option<ResourceId>,
@@ -158,14 +113,16 @@ pub(super) struct ListOf {
 impl ListOf {
     /// The list that shows this resource; none if no list is of use.
     pub(super) fn of(kind: Kind, id: &ResourceId) -> Option<Self> {
-        let (group, parent) = match kind {
-            Kind::PrivateLinkService => (Some(id.group().to_owned()), None),
-            Kind::PrivateEndpoint | Kind::Zone => (None, None),
-            Kind::Subnet | Kind::ZoneLink | Kind::Record => (None, Some(id.parent()?)),
-            Kind::LoadBalancer | Kind::VirtualNetwork | Kind::Connection => return None,
+        let kind = kind.spec();
+        let spec = kind.list.as_ref()?;
+        let (group, parent) = match spec.of {
+            ListScope::Subscription => (None, None),
+            ListScope::Group => (Some(id.group().to_owned()), None),
+            ListScope::Parent => (None, Some(id.parent()?)),
         };
         Some(Self {
             kind,
+            spec,
             subscription: id.subscription().clone(),
             group,
             parent,
@@ -179,8 +136,17 @@ impl ListOf {
             && self.parent.as_ref().is_none_or(|parent| id.is_in(parent))
     }
 
+    /// Whether the list is known to have no more than a page, by the parent's body, or need not be that short.
+    pub(super) fn is_short(&self, parent: Option<&Value>) -> bool {
+        match (self.spec.rows, parent) {
+            (None, _) => true,
+            (Some(rows), Some(parent)) => rows(parent) <= PAGE as u64,
+            (Some(_), None) => false,
+        }
+    }
+
     fn path(&self) -> String {
-        let (provider, types) = self.kind.types();
+        let provider = self.kind.provider;
         let scope = match (&self.parent, &self.group) {
             (Some(parent), _) => parent.to_string(),
             (None, Some(group)) => {
@@ -191,15 +157,7 @@ impl ListOf {
             }
             (None, None) => format!("/subscriptions/{}/providers/{provider}", self.subscription),
         };
-        format!("{scope}/{}", types.last().copied().unwrap_or_default())
-    }
-}
-
-/// How many resources a list has to serve to cost less than a read of each.
-fn min_served(kind: Kind) -> usize {
-    match kind {
-        Kind::ZoneLink | Kind::Record => 2,
-        _ => 10,
+        format!("{scope}/{}", self.kind.path.last().copied().unwrap_or_default())
     }
 }
 
@@ -208,107 +166,5 @@ fn retry_interval(error: &ArmError, failures: u32) -> Duration {
     match error.class {
         Class::Denied | Class::Invalid => REFUSED_FOR,
         _ => error.delay(failures),
-    }
-}
-
-/// The lists by their paths.
-#[derive(Debug)]
-struct Lists<T>(Mutex<HashMap<String, Arc<Shared<T>>>>);
-
-impl<T> Default for Lists<T> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-/// One list. The caller that reads it holds the lock; those that wait for the lock share the result.
-type Shared<T> = tokio::sync::Mutex<Last<T>>;
-
-impl<T> Lists<T> {
-    /// The list with this path. Drops lists that nobody has asked for lately.
-    fn at(&self, path: &str) -> Arc<Shared<T>> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = lower(path);
-        if let Some(known) = all.get(&path) {
-            return Arc::clone(known);
-        }
-        let asked_for = |list: &Arc<Shared<T>>| Arc::strong_count(list) > 1;
-        all.retain(|_, list| asked_for(list) || list.try_lock().is_ok_and(|last| last.is_of_use()));
-        Arc::clone(all.entry(path).or_default())
-    }
-}
-
-/// The result of the last attempt to read a list.
-#[derive(Debug)]
-struct Last<T> {
-    attempt: Option<Attempt<T>>,
-    failures: u32,
-    unread: Option<Unread>,
-}
-
-#[derive(Debug)]
-struct Attempt<T> {
-    began: Instant,
-    ended: Instant,
-    outcome: Result<Arc<T>, ArmError>,
-}
-
-impl<T> Default for Last<T> {
-    fn default() -> Self {
-        Self {
-            attempt: None,
-            failures: 0,
-            unread: None,
-        }
-    }
-}
-
-/// When the request for a list was started, and its result.
-type ListResult<T> = (Instant, Result<Arc<T>, ArmError>);
-
-impl<T> Last<T> {
-    /// The list if it was started after `since`, or its failure if that is no older than `retry_interval` says.
-    fn known(&self, since: Option<Instant>, retry_interval: fn(&ArmError, u32) -> Duration) -> Option<ListResult<T>> {
-        let attempt = self.attempt.as_ref()?;
-        let good = match &attempt.outcome {
-            Ok(_) => since.is_none_or(|since| attempt.began >= since),
-            Err(error) => attempt.ended.elapsed() < retry_interval(error, self.failures),
-        };
-        good.then(|| (attempt.began, attempt.outcome.clone()))
-    }
-
-    /// Reads the list again and stores the result.
-    async fn relist(&mut self, call: impl Future<Output = Result<T, ArmError>>) -> ListResult<T> {
-        let began = Instant::now();
-        let outcome = call.await.map(Arc::new);
-        self.failures = match &outcome {
-            Ok(_) => 0,
-            Err(_) => self.failures.saturating_add(1),
-        };
-        match &outcome {
-            Ok(_) => self.unread = None,
-            Err(_) => drop(Unread::note_failure(&mut self.unread, Instant::now())),
-        }
-        self.attempt = Some(Attempt {
-            began,
-            ended: Instant::now(),
-            outcome: outcome.clone(),
-        });
-        (began, outcome)
-    }
-
-    /// How much longer the list is not tried again after a failure.
-    fn retry_wait(&self, error: &ArmError) -> Duration {
-        let elapsed = self
-            .attempt
-            .as_ref()
-            .map_or(Duration::ZERO, |attempt| attempt.ended.elapsed());
-        error.delay(self.failures).saturating_sub(elapsed)
-    }
-
-    fn is_of_use(&self) -> bool {
-        self.attempt
-            .as_ref()
-            .is_some_and(|attempt| attempt.ended.elapsed() < REFUSED_FOR)
     }
 }

@@ -8,15 +8,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 
 use super::error::ArmError;
 use super::id::ResourceId;
-use super::inventory::{ListOf, Listed, PAGE};
+use super::inventory::{ListOf, Listed};
+use super::kinds::{Kind, Resync};
 use super::plan::Change;
-use super::resource::{Kind, Observed, Progress, progress};
+use super::resource::{Observed, Progress, progress};
 use super::write_queue::WriteQueue;
 
 /// A resource in progress is read at least this often, however long that lasts.
@@ -149,22 +149,14 @@ impl ObservationCache {
 
     /// How many ready resources one list with this one would show.
     pub fn share_a_list(&self, kind: Kind, id: &ResourceId) -> usize {
-        let entries = self.entries();
-        // A zone of somebody else may be very large.
-        let rows = |zone: &Value| {
-            let count = |name: &str| zone["properties"][name].as_u64().unwrap_or(u64::MAX);
-            count("numberOfRecordSets").max(count("numberOfVirtualNetworkLinks"))
-        };
-        let short = |zone: &ResourceId| {
-            let observed = entries.get(zone).and_then(|entry| entry.observed.as_ref()?.found());
-            observed.is_some_and(|zone| rows(zone) <= PAGE as u64)
-        };
-        if matches!(kind, Kind::ZoneLink | Kind::Record) && !id.parent().is_some_and(|zone| short(&zone)) {
-            return 0;
-        }
         let Some(list) = ListOf::of(kind, id) else {
             return 0;
         };
+        let entries = self.entries();
+        let parent = id.parent().and_then(|parent| entries.get(&parent));
+        if !list.is_short(parent.and_then(|entry| entry.observed.as_ref()?.found())) {
+            return 0;
+        }
         let listable = entries.iter().filter(|(_, entry)| entry.kind == kind && entry.listable);
         listable.filter(|(other, _)| list.shows(other)).count()
     }
@@ -369,16 +361,15 @@ impl ObservationCache {
         self.resync.min(self.record_resync) / 5
     }
 
-    /// How long a ready resource is not read: spread by its id, or its zone's id, as one list shows a zone's content.
+    /// How long a ready resource is not read: spread by its id, or by its parent's, where one list shows all in it.
     fn hold(&self, kind: Kind, id: &ResourceId) -> Duration {
-        let base = if matches!(kind, Kind::ZoneLink | Kind::Record) {
-            self.record_resync
-        } else {
-            self.resync
+        let (base, spread_by) = match kind.spec().resync {
+            Resync::Resource => (self.resync, None),
+            Resync::Record => (self.record_resync, id.parent()),
         };
+        // Only this process uses the hash: another release of Rust may spread the reads in another way.
         let mut hasher = DefaultHasher::new();
-        let zone = id.parent().filter(|_| matches!(kind, Kind::ZoneLink | Kind::Record));
-        zone.as_ref().unwrap_or(id).hash(&mut hasher);
+        spread_by.as_ref().unwrap_or(id).hash(&mut hasher);
         let permille = u32::try_from(hasher.finish() % 200).unwrap_or(0);
         base * (900 + permille) / 1_000
     }

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::error::ArmError;
 use super::id::ResourceId;
-use super::resource::{Kind, Observed, Owned, Progress, Resource, progress};
+use super::kinds::Kind;
+use super::resource::{Observed, Owned, Progress, Resource, progress};
 
 /// What to do with one resource.
 #[derive(Debug, Clone, PartialEq)]
@@ -121,10 +122,10 @@ impl Step {
         }
     }
 
-    /// The resource that has to be read to observe this one: a connection is shown only by its service.
+    /// The resource that has to be read to observe this one: its parent, if only that shows it.
     pub fn observed_at(&self) -> ResourceId {
-        let service = (self.kind == Kind::Connection).then(|| self.id.parent()).flatten();
-        service.unwrap_or_else(|| self.id.clone())
+        let parent = self.id.parent().filter(|_| self.kind.spec().shown_by_parent);
+        parent.unwrap_or_else(|| self.id.clone())
     }
 
     /// Whether it sends a write.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::error::Class;
-use super::resource::Kind;
+use super::kinds::Kind;
 
 /// Is asked right before each write is sent. Loss of leadership shuts it.
 pub trait Gate: Send + Sync {

@@ -10,11 +10,10 @@ use super::deletion::{self, Deletion};
 use super::error::{ArmError, Class};
 use super::id::ResourceId;
 use super::inventory::{Inventory, Listed};
+use super::kinds::Kind;
 use super::observation_cache::{ObservationCache, Operation};
 use super::operation::OperationState;
-use super::private_link_service;
-use super::resource::{Kind, Observed, Progress, progress};
-use super::{zone, zone_link};
+use super::resource::{Observed, Progress, progress};
 
 /// What reads need.
 #[derive(Clone, Copy)]
@@ -55,7 +54,7 @@ impl Reader<'_> {
     }
 
     async fn get(&self, kind: Kind, id: &ResourceId) -> Observed {
-        if kind == Kind::ZoneLink && self.is_out_of_its_zone(id).await {
+        if self.is_out_of_its_parent(kind, id).await {
             return self.absent(kind, id, ArmError::missing());
         }
         let listed = self.listed(kind, id).await;
@@ -74,24 +73,31 @@ impl Reader<'_> {
         observed
     }
 
-    /// Whether a link that this process deletes is gone, by its zone's count of links. The zone is read next anyway.
-    async fn is_out_of_its_zone(&self, id: &ResourceId) -> bool {
+    /// Whether a resource that this process deletes is gone, by the parent's count of such resources, if the parent has
+    /// one. The parent is read next anyway.
+    async fn is_out_of_its_parent(&self, kind: Kind, id: &ResourceId) -> bool {
+        let Some(count) = kind.spec().count_in_parent else {
+            return false;
+        };
         let is_deleting = |id: &ResourceId| {
             self.observations
                 .operation(id)
                 .is_some_and(|operation| operation.deletes)
         };
-        let Some(zone) = id.parent().filter(|zone| is_deleting(id) && !is_deleting(zone)) else {
+        let Some(parent) = id.parent().filter(|parent| is_deleting(id) && !is_deleting(parent)) else {
             return false;
         };
-        let Ok(answer) = self.client.get(self.reconcile, Kind::Zone, &zone).await else {
+        let Some(parent_kind) = parent.kind() else {
             return false;
         };
-        let out = zone::links(&answer.body) == Some(0);
+        let Ok(answer) = self.client.get(self.reconcile, parent_kind, &parent).await else {
+            return false;
+        };
+        let out = count(&answer.body) == Some(0);
         if out {
-            // Else the zone's state from before, with the link in it, would be used after the link is gone.
-            self.found(Kind::Zone, &zone, answer.body).await;
-            self.observations.was_read_instead(&zone, Instant::now());
+            // Else the parent's state from before, with the resource in it, would be used after that is gone.
+            self.found(parent_kind, &parent, answer.body).await;
+            self.observations.was_read_instead(&parent, Instant::now());
         }
         out
     }
@@ -107,18 +113,17 @@ impl Reader<'_> {
 
     async fn found(&self, kind: Kind, id: &ResourceId, body: serde_json::Value) -> Observed {
         let (now, operation, state) = (Instant::now(), self.observations.operation(id), progress(&body));
-        let half_linked = kind == Kind::ZoneLink && !zone_link::completed(&body);
+        let completed = (kind.spec().completed)(&body);
         self.observations.shown(id);
-        if kind == Kind::PrivateLinkService {
-            self.observations
-                .connections_are(id, &private_link_service::connections(&body));
+        if let Some(children) = kind.spec().children {
+            self.observations.children_are(id, &children(&body));
         }
         let observed = Observed::Found(body);
         match (state, operation) {
             (Progress::Deleting, _) => self.in_progress(kind, id, observed, None),
             (_, Some(operation)) if operation.deletes => self.deleting(kind, id, &operation).await,
             (Progress::InProgress, _) => self.in_progress(kind, id, observed, None),
-            (Progress::Ready, _) if half_linked => self.in_progress(kind, id, Observed::Pending, None),
+            (Progress::Ready, _) if !completed => self.in_progress(kind, id, Observed::Pending, None),
             (Progress::Failed, Some(operation)) => match self.poll(kind, id, &operation).await {
                 Ok(OperationState::Failed(error)) => self.write_failed(kind, id, error),
                 _ => self.failed_state(kind, id, observed),

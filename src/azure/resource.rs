@@ -1,4 +1,5 @@
-//! What all kinds of ARM resources have in common: type, api-version, how they are compared and which body they need.
+//! What all kinds of ARM resources have in common: what is observed of them, how they are compared and which body they
+//! need.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -8,95 +9,7 @@ use serde_json::{Map, Value};
 
 use super::error::ArmError;
 use super::id::ResourceId;
-
-/// The kinds of ARM resources that Hyperlink reads or writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
-    /// `Microsoft.Network/loadBalancers`, only read.
-    LoadBalancer,
-    /// `Microsoft.Network/virtualNetworks`, only read.
-    VirtualNetwork,
-    /// `Microsoft.Network/virtualNetworks/subnets`, read and written.
-    Subnet,
-    /// `Microsoft.Network/privateLinkServices`, read and written.
-    PrivateLinkService,
-    /// `Microsoft.Network/privateLinkServices/privateEndpointConnections`, only deleted.
-    Connection,
-    /// `Microsoft.Network/privateEndpoints`, read and written.
-    PrivateEndpoint,
-    /// `Microsoft.Network/privateDnsZones`, read and written.
-    Zone,
-    /// `Microsoft.Network/privateDnsZones/virtualNetworkLinks`, read and written.
-    ZoneLink,
-    /// `Microsoft.Network/privateDnsZones/A`, read and written.
-    Record,
-}
-
-impl Kind {
-    /// Every kind, for tables and labels.
-    pub const ALL: [Kind; 9] = [
-        Kind::LoadBalancer,
-        Kind::VirtualNetwork,
-        Kind::Subnet,
-        Kind::PrivateLinkService,
-        Kind::Connection,
-        Kind::PrivateEndpoint,
-        Kind::Zone,
-        Kind::ZoneLink,
-        Kind::Record,
-    ];
-
-    /// The metric label and the word for logs and messages.
-    pub fn label(self) -> &'static str {
-        match self {
-            Kind::LoadBalancer => "load_balancer",
-            Kind::VirtualNetwork => "virtual_network",
-            Kind::Subnet => "subnet",
-            Kind::PrivateLinkService => "private_link_service",
-            Kind::Connection => "private_endpoint_connection",
-            Kind::PrivateEndpoint => "private_endpoint",
-            Kind::Zone => "private_dns_zone",
-            Kind::ZoneLink => "virtual_network_link",
-            Kind::Record => "record_set",
-        }
-    }
-
-    /// The resource provider and the type's levels, outermost first.
-    pub fn types(self) -> (&'static str, &'static [&'static str]) {
-        let types: &'static [&'static str] = match self {
-            Kind::LoadBalancer => &["loadBalancers"],
-            Kind::VirtualNetwork => &["virtualNetworks"],
-            Kind::Subnet => &["virtualNetworks", "subnets"],
-            Kind::PrivateLinkService => &["privateLinkServices"],
-            Kind::Connection => &["privateLinkServices", "privateEndpointConnections"],
-            Kind::PrivateEndpoint => &["privateEndpoints"],
-            Kind::Zone => &["privateDnsZones"],
-            Kind::ZoneLink => &["privateDnsZones", "virtualNetworkLinks"],
-            Kind::Record => &["privateDnsZones", "A"],
-        };
-        ("Microsoft.Network", types)
-    }
-
-    /// The api-version of every call to this kind.
-    pub fn api_version(self) -> &'static str {
-        match self {
-            Kind::Zone | Kind::ZoneLink | Kind::Record => "2024-06-01",
-            _ => "2024-05-01",
-        }
-    }
-
-    /// The time between two reads of a resource of this kind while it is in progress and Azure gives no time.
-    pub fn pace(self) -> Duration {
-        match self {
-            Kind::Subnet => Duration::from_secs(2),
-            Kind::PrivateLinkService | Kind::Connection => Duration::from_secs(4),
-            Kind::Zone | Kind::ZoneLink => Duration::from_secs(10),
-            // Most take 30 to 45 s.
-            Kind::PrivateEndpoint => Duration::from_secs(15),
-            _ => Duration::from_secs(5),
-        }
-    }
-}
+pub use super::kinds::Kind;
 
 /// A resource that this process has never observed is gone for certain after reads have shown that for this long.
 pub const GONE_FOR: Duration = Duration::from_secs(30);

@@ -2,7 +2,7 @@
 //! compared the way ARM does.
 
 use super::id::{IdError, ResourceId, SubscriptionId, is_group_name, same};
-use super::resource::Kind;
+use super::kinds::Kind;
 
 /// A part of Azure, with everything in it.
 #[derive(Debug, Clone, PartialEq, Eq)]

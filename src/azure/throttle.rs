@@ -8,8 +8,8 @@ use http::HeaderMap;
 use tokio::time::Instant;
 
 use super::id::SubscriptionId;
+use super::kinds::Kind;
 use super::ports::Counters;
-use super::resource::Kind;
 
 /// A request budget. Azure counts reads, writes and deletes separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,20 +27,8 @@ pub enum Budget {
 pub enum Counts {
     /// Azure Resource Manager itself.
     Arm,
-    /// The service Microsoft.Network, without private DNS.
-    Network,
-    /// The private DNS service.
-    PrivateDns,
-}
-
-impl Counts {
-    /// The service that counts calls to this kind.
-    pub fn service(kind: Kind) -> Self {
-        match kind {
-            Kind::Zone | Kind::ZoneLink | Kind::Record => Self::PrivateDns,
-            _ => Self::Network,
-        }
-    }
+    /// The service of this name, as kinds name theirs.
+    Service(&'static str),
 }
 
 /// The `x-ms-ratelimit-remaining-` headers that are counted, without that prefix.
@@ -65,7 +53,7 @@ impl Throttle {
     pub fn wait(&self, subscription: &SubscriptionId, budget: Budget, kind: Kind, now: Instant) -> Option<Duration> {
         let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         until.retain(|_, end| *end > now);
-        let ends = [Counts::Arm, Counts::service(kind)];
+        let ends = [Counts::Arm, Counts::Service(kind.spec().service)];
         let ends = ends.map(|counts| until.get(&(subscription.clone(), budget, counts)).copied());
         ends.into_iter().flatten().max().map(|end| end - now)
     }
@@ -105,7 +93,8 @@ mod tests {
         assert_eq!(wait(&one, Budget::Reads, Kind::Zone, 0), None);
         assert_eq!(wait(&two, Budget::Writes, Kind::Zone, 0), None);
         assert_eq!(wait(&one, Budget::Writes, Kind::Zone, 30), None);
-        throttle.used_up(&two, Budget::Reads, Counts::PrivateDns, Duration::from_secs(30), now);
+        let private_dns = Counts::Service(Kind::Zone.spec().service);
+        throttle.used_up(&two, Budget::Reads, private_dns, Duration::from_secs(30), now);
         assert_eq!(
             wait(&two, Budget::Reads, Kind::Record, 0),
             Some(Duration::from_secs(30))

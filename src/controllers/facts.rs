@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::azure::error::ArmError;
 use crate::azure::id::{ResourceId, SubscriptionId};
-use crate::azure::load_balancer::Frontend;
+use crate::azure::kinds::load_balancer::Frontend;
 use crate::azure::resource::{Kind, Observed};
 
 /// Something that a decision needs to know.

@@ -11,7 +11,7 @@ use super::facts::{Facts, Need, Needs};
 use crate::azure::client::Reconcile;
 use crate::azure::error::ArmError;
 use crate::azure::id::SubscriptionId;
-use crate::azure::load_balancer::Frontend;
+use crate::azure::kinds::load_balancer::Frontend;
 use crate::azure::read::Reader;
 use crate::azure::resource::{Kind, Observed};
 use crate::runtime::polls;

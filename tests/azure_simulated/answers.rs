@@ -149,7 +149,7 @@ async fn list_that_is_none(#[case] action: Value, #[case] code: &str) {
 #[case::other_resource(json!({"id": "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/x/y", "properties": {}}))]
 #[tokio::test(start_paused = true)]
 async fn resource_that_is_none_is_neither_kept_nor_written(#[case] body: Value) {
-    let recorded = hyperlink::azure::zone::Zone { proven: true, ..zone() };
+    let recorded = hyperlink::azure::kinds::zone::Zone { proven: true, ..zone() };
     let all_desired: [&dyn Resource; 3] = [&subnet(), &link_service(), &recorded];
     for desired in all_desired {
         for rule in [ensure_present, ensure_absent] {

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use hyperlink::azure::id::{ResourceId, SubscriptionId};
+use hyperlink::azure::kinds::private_endpoint::PrivateEndpoint;
+use hyperlink::azure::kinds::private_link_service::{OwnedPrivateLinkService, PrivateLinkService};
+use hyperlink::azure::kinds::record::Record;
+use hyperlink::azure::kinds::subnet::NatSubnet;
+use hyperlink::azure::kinds::zone::Zone;
+use hyperlink::azure::kinds::zone_link::ZoneLink;
 use hyperlink::azure::owner_tags::{OwnerTags, Stamp};
-use hyperlink::azure::private_endpoint::PrivateEndpoint;
-use hyperlink::azure::private_link_service::{OwnedPrivateLinkService, PrivateLinkService};
-use hyperlink::azure::record::Record;
 use hyperlink::azure::resource::Kind;
-use hyperlink::azure::subnet::NatSubnet;
-use hyperlink::azure::zone::Zone;
-use hyperlink::azure::zone_link::ZoneLink;
 use serde_json::{Value, json};
 
 pub(crate) const TENANT: &str = "11111111-1111-1111-1111-111111111111";

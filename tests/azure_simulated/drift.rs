@@ -228,7 +228,7 @@ async fn foreign_zone_is_refused() {
 async fn foreign_link_is_refused() {
     let mut sim = Sim::new();
     sim.install(&zone().id, json!({"location": "global"}));
-    let desired = hyperlink::azure::zone_link::ZoneLink {
+    let desired = hyperlink::azure::kinds::zone_link::ZoneLink {
         proven: false,
         ..zone_link()
     };

@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use hyperlink::azure::id::SubscriptionId;
+use hyperlink::azure::kinds::private_endpoint::PrivateEndpoint;
+use hyperlink::azure::kinds::private_link_service::{OwnedPrivateLinkService, PrivateLinkService, alias};
+use hyperlink::azure::kinds::record::Record;
+use hyperlink::azure::kinds::subnet::NatSubnet;
+use hyperlink::azure::kinds::zone::Zone;
+use hyperlink::azure::kinds::zone_link::ZoneLink;
 use hyperlink::azure::owner_tags::OwnerTags;
 use hyperlink::azure::plan::ensure_present;
-use hyperlink::azure::private_endpoint::PrivateEndpoint;
-use hyperlink::azure::private_link_service::{OwnedPrivateLinkService, PrivateLinkService, alias};
-use hyperlink::azure::record::Record;
 use hyperlink::azure::resource::{Kind, Resource};
-use hyperlink::azure::subnet::NatSubnet;
-use hyperlink::azure::zone::Zone;
-use hyperlink::azure::zone_link::ZoneLink;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 

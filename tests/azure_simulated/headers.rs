@@ -5,10 +5,10 @@ use std::time::{Duration, SystemTime};
 
 use hyperlink::azure::client::Reconcile;
 use hyperlink::azure::id::SubscriptionId;
+use hyperlink::azure::kinds::zone::Zone;
 use hyperlink::azure::plan::ensure_present;
 use hyperlink::azure::ports::CallVerb;
 use hyperlink::azure::resource::{Kind, Resource};
-use hyperlink::azure::zone::Zone;
 use jiff::Timestamp;
 use rstest::rstest;
 use serde_json::{Value, json};

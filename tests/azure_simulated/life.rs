@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use hyperlink::azure::id::ResourceId;
+use hyperlink::azure::kinds::private_endpoint::{Approval, address, approval};
+use hyperlink::azure::kinds::private_link_service::connections;
 use hyperlink::azure::plan::{Outcome, Step, ensure_present};
-use hyperlink::azure::private_endpoint::{Approval, address, approval};
-use hyperlink::azure::private_link_service::connections;
 use hyperlink::azure::resource::{Kind, Observed, Resource};
 use serde_json::json;
 use tokio::time::sleep;

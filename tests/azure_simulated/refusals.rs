@@ -149,7 +149,7 @@ async fn two_subnets_at_once_in_one_network() {
 #[tokio::test(start_paused = true)]
 async fn link_service_whose_subnet_is_still_updating() {
     let mut sim = Sim::new();
-    let desired = hyperlink::azure::private_link_service::PrivateLinkService {
+    let desired = hyperlink::azure::kinds::private_link_service::PrivateLinkService {
         nat_subnet: subnet().id,
         ..link_service()
     };
@@ -162,7 +162,7 @@ async fn link_service_whose_subnet_is_still_updating() {
 #[tokio::test(start_paused = true)]
 async fn link_service_in_a_closed_or_missing_subnet() {
     let mut sim = Sim::new();
-    let desired = hyperlink::azure::private_link_service::PrivateLinkService {
+    let desired = hyperlink::azure::kinds::private_link_service::PrivateLinkService {
         nat_subnet: subnet().id,
         ..link_service()
     };
@@ -216,7 +216,7 @@ async fn endpoint_in_a_subnet_that(#[case] field: &str, #[case] value: Value, #[
 #[tokio::test(start_paused = true)]
 async fn subnet_that_is_in_use() {
     let mut sim = Sim::new();
-    let service = hyperlink::azure::private_link_service::PrivateLinkService {
+    let service = hyperlink::azure::kinds::private_link_service::PrivateLinkService {
         nat_subnet: subnet().id,
         ..link_service()
     };
@@ -232,7 +232,7 @@ async fn subnet_that_is_in_use() {
 #[tokio::test(start_paused = true)]
 async fn prefix_that_overlaps() {
     let mut sim = Sim::new();
-    let desired = hyperlink::azure::subnet::NatSubnet {
+    let desired = hyperlink::azure::kinds::subnet::NatSubnet {
         prefix: "10.0.0.16/28".parse().ok(),
         ..subnet()
     };

@@ -89,7 +89,7 @@ fn name_of_80_characters_is_accepted_and_one_of_81_is_refused() {
     let subscription = SubscriptionId::parse("s").unwrap();
     let make = |n: usize| ResourceId::new(Kind::PrivateLinkService, &subscription, "g", &[&"x".repeat(n)]);
     assert!(make(80).is_ok());
-    assert_eq!(make(81), Err(IdError::NameTooLong));
+    assert_eq!(make(81), Err(IdError::NameTooLong(80)));
 }
 
 #[test]

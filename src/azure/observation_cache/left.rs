@@ -7,7 +7,8 @@ use tokio::time::Instant;
 
 use super::{Entry, ObservationCache};
 use crate::azure::id::ResourceId;
-use crate::azure::resource::{Kind, Observed};
+use crate::azure::kinds::Kind;
+use crate::azure::resource::Observed;
 
 /// A resource whose read has been due for this long is read by no reconcile now: its custom resource is gone, paused or
 /// served by another process.

@@ -7,7 +7,6 @@ use tokio::time::Instant;
 
 use super::ObservationCache;
 use crate::azure::id::ResourceId;
-use crate::azure::resource::Kind;
 
 /// For this long a read may still show the state before a write that ARM accepted. After it, the read shows whether the
 /// resource is gone.
@@ -103,9 +102,9 @@ impl ObservationCache {
         Some(wait)
     }
 
-    /// Drops the entries of the service's connections that are not among `present`, which a read of the service showed.
-    pub fn connections_are(&self, service: &ResourceId, present: &[ResourceId]) {
+    /// Drops the entries of what only this parent shows and is not among `present`, which a read of the parent showed.
+    pub fn children_are(&self, parent: &ResourceId, present: &[ResourceId]) {
         self.entries()
-            .retain(|id, entry| entry.kind != Kind::Connection || !id.is_in(service) || present.contains(id));
+            .retain(|id, entry| !entry.kind.spec().shown_by_parent || !id.is_in(parent) || present.contains(id));
     }
 }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::{ObservationCache, Operation};
 use crate::azure::id::ResourceId;
-use crate::azure::resource::Kind;
+use crate::azure::kinds::Kind;
 use crate::azure::write_queue::usual;
 
 /// An operation that takes longer than this no longer holds up other writes: Azure decides.
@@ -21,11 +21,16 @@ const UNATTENDED_AFTER: Duration = Duration::from_secs(5);
 /// The wait for an operation that takes longer than usual.
 const OVERDUE: Duration = Duration::from_secs(2);
 
+/// The resource in which writes of this one are queued, if they are.
+fn queue_of(kind: Kind, id: &ResourceId) -> Option<ResourceId> {
+    id.parent().filter(|_| kind.spec().queued_in_parent)
+}
+
 impl ObservationCache {
     /// How long a write has to wait for other writes of this process into the same network; the resource is read again
     /// then. None if it may be sent now: no other write is sent before [`leave_queue`](Self::leave_queue).
     pub fn wait_in_queue(&self, kind: Kind, id: &ResourceId, lasts: Duration, now: Instant) -> Option<Duration> {
-        let network = id.parent().filter(|_| kind == Kind::Subnet)?;
+        let network = queue_of(kind, id)?;
         let entries = self.entries();
         let others = entries.iter().filter(|(other, entry)| {
             let young = |operation: &Operation| now.duration_since(operation.began) < STUCK;
@@ -46,7 +51,7 @@ impl ObservationCache {
 
     /// Ends the turn of a write that is answered. If Azure works on it, the next write comes when that ends.
     pub fn leave_queue(&self, kind: Kind, id: &ResourceId, now: Instant) {
-        let Some(network) = id.parent().filter(|_| kind == Kind::Subnet) else {
+        let Some(network) = queue_of(kind, id) else {
             return;
         };
         self.write_queue.over(&network, id);
@@ -64,8 +69,7 @@ impl ObservationCache {
 
     /// Wakes the first waiting write in the network of `id`: nothing of this process is under way there any more.
     pub(super) fn wake_next(&self, kind: Kind, id: &ResourceId, now: Instant) {
-        let network = id.parent().filter(|_| kind == Kind::Subnet);
-        let Some(next) = network.and_then(|network| self.write_queue.next(&network)) else {
+        let Some(next) = queue_of(kind, id).and_then(|network| self.write_queue.next(&network)) else {
             return;
         };
         self.invalidate(&next, now);

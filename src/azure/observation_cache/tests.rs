@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use futures::{FutureExt, StreamExt};
 use rstest::rstest;
+use serde_json::Value;
 
 use super::*;
 use crate::azure::error::Class;

@@ -9,7 +9,7 @@ use super::plan::{Found, PrivateLinkServiceInputs, Settings};
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::error::ArmError;
 use crate::azure::id::ResourceId;
-use crate::azure::load_balancer::{Frontend, internal_frontends};
+use crate::azure::kinds::load_balancer::{Frontend, internal_frontends};
 use crate::azure::resource::Kind;
 use crate::controllers::facts::{Facts, Needs};
 use crate::hypershift::problem::Problem;

@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::plan::Found;
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role};
+use crate::azure::kinds::private_link_service::alias;
 use crate::azure::plan::{Outcome, Step, Why};
-use crate::azure::private_link_service::alias;
 use crate::azure::resource::Kind;
 use crate::conditions::NewCondition;
 use crate::controllers::abandon;

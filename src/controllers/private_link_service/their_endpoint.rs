@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::api::markers::CPO_INTENT;
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::id::ResourceId;
-use crate::azure::private_link_service::connected_endpoints;
+use crate::azure::kinds::private_link_service::connected_endpoints;
 use crate::azure::resource::Kind;
 use crate::controllers::facts::{Facts, Needs};
 use crate::hypershift::problem::Problem;

@@ -4,7 +4,7 @@ use super::*;
 use crate::api::Status;
 use crate::api::markers::ABANDON;
 use crate::azure::error::{ArmError, Class};
-use crate::azure::load_balancer::Frontend;
+use crate::azure::kinds::load_balancer::Frontend;
 use crate::azure::plan::Verb;
 use crate::controllers::samples::{ALIAS, cr, id, management};
 

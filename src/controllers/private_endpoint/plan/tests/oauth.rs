@@ -6,8 +6,8 @@ use serde_json::json;
 use super::super::super::samples::*;
 use super::*;
 use crate::azure::error::{ArmError, Class};
+use crate::azure::kinds::zone::links;
 use crate::azure::resource::Observed;
-use crate::azure::zone::links;
 use crate::controllers::samples::{decided, id};
 
 const OAUTH_LINK: &str = "oauth-openshift-basedomain-vnet-link";

@@ -1,10 +1,37 @@
 //! The private DNS zone.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use super::id::ResourceId;
-use super::owner_tags::OwnerTags;
-use super::resource::{Difference, Kind, Owned, Resource, base, mark, set};
+use super::{Kind, KindSpec, List, ListScope, NETWORK};
+use crate::azure::id::ResourceId;
+use crate::azure::owner_tags::OwnerTags;
+use crate::azure::resource::{Difference, Owned, Resource, base, mark, set};
+
+/// The api-version of private DNS.
+pub(super) const DNS_API: &str = "2024-06-01";
+/// The service of private DNS, which counts requests on its own.
+pub(super) const DNS_SERVICE: &str = "Microsoft.Network/privateDnsZones";
+
+/// What generic code has to know of private DNS zones.
+pub const SPEC: KindSpec = KindSpec {
+    label: "private_dns_zone",
+    provider: NETWORK,
+    path: &["privateDnsZones"],
+    api_version: DNS_API,
+    service: DNS_SERVICE,
+    pace: Duration::from_secs(10),
+    list: Some(List {
+        of: ListScope::Subscription,
+        min_served: 10,
+        rows: None,
+    }),
+    create_if_new: true,
+    // A zone is not deleted with what others put into it after it was read. Other kinds are not known to hold anything.
+    delete_if_unchanged: true,
+    ..KindSpec::DEFAULT
+};
 
 /// The limit of tags on private DNS resources.
 pub(super) const MAX_DNS_TAGS: usize = 15;
@@ -24,6 +51,12 @@ pub struct Zone {
 /// How many networks are linked to the zone, if the body says so.
 pub fn links(body: &Value) -> Option<u64> {
     body.pointer("/properties/numberOfVirtualNetworkLinks")?.as_u64()
+}
+
+/// How many rows a list of what is in the zone has, at most. A zone of somebody else may be very large.
+pub(super) fn rows(body: &Value) -> u64 {
+    let count = |name: &str| body["properties"][name].as_u64().unwrap_or(u64::MAX);
+    count("numberOfRecordSets").max(count("numberOfVirtualNetworkLinks"))
 }
 
 impl Owned for Zone {

@@ -5,9 +5,28 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use super::id::ResourceId;
-use super::owner_tags::OwnerTags;
-use super::resource::{Difference, Kind, Owned, Resource, base, mark, set};
+use super::zone::{DNS_API, DNS_SERVICE, rows};
+use super::{Kind, KindSpec, List, ListScope, NETWORK, Resync};
+use crate::azure::id::ResourceId;
+use crate::azure::owner_tags::OwnerTags;
+use crate::azure::resource::{Difference, Owned, Resource, base, mark, set};
+
+/// What generic code has to know of A record sets.
+pub const SPEC: KindSpec = KindSpec {
+    label: "record_set",
+    provider: NETWORK,
+    path: &["privateDnsZones", "A"],
+    api_version: DNS_API,
+    service: DNS_SERVICE,
+    resync: Resync::Record,
+    list: Some(List {
+        of: ListScope::Parent,
+        min_served: 2,
+        rows: Some(rows),
+    }),
+    create_if_new: true,
+    ..KindSpec::DEFAULT
+};
 
 /// The time for which resolvers may keep an answer, in seconds.
 const TTL: u64 = 300;

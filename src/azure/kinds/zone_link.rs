@@ -1,11 +1,35 @@
 //! The link of a private DNS zone to a virtual network.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use super::id::ResourceId;
-use super::owner_tags::OwnerTags;
-use super::resource::{Difference, Kind, Owned, Resource, base, id_at, mark, set};
-use super::zone::MAX_DNS_TAGS;
+use super::zone::{DNS_API, DNS_SERVICE, MAX_DNS_TAGS, links, rows};
+use super::{Kind, KindSpec, List, ListScope, MAX_NAME, NETWORK, Resync};
+use crate::azure::id::ResourceId;
+use crate::azure::owner_tags::OwnerTags;
+use crate::azure::resource::{Difference, Owned, Resource, base, id_at, mark, set};
+
+/// What generic code has to know of virtual network links.
+pub const SPEC: KindSpec = KindSpec {
+    label: "virtual_network_link",
+    provider: NETWORK,
+    path: &["privateDnsZones", "virtualNetworkLinks"],
+    api_version: DNS_API,
+    service: DNS_SERVICE,
+    max_name: Some(MAX_NAME),
+    pace: Duration::from_secs(10),
+    resync: Resync::Record,
+    list: Some(List {
+        of: ListScope::Parent,
+        min_served: 2,
+        rows: Some(rows),
+    }),
+    completed,
+    count_in_parent: Some(links),
+    create_if_new: true,
+    ..KindSpec::DEFAULT
+};
 
 /// A desired virtual network link.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,10 +1,33 @@
 //! The NAT subnet of a Private Link Service.
 
+use std::time::Duration;
+
 use ipnet::Ipv4Net;
 use serde_json::{Value, json};
 
-use super::id::{ResourceId, lower};
-use super::resource::{Difference, Kind, Owned, Resource, base, set};
+use super::{Kind, KindSpec, List, ListScope, MAX_NAME, NETWORK, NETWORK_API};
+use crate::azure::id::{ResourceId, lower};
+use crate::azure::resource::{Difference, Owned, Resource, base, set};
+
+/// What generic code has to know of subnets.
+pub const SPEC: KindSpec = KindSpec {
+    label: "subnet",
+    provider: NETWORK,
+    path: &["virtualNetworks", "subnets"],
+    api_version: NETWORK_API,
+    service: NETWORK,
+    max_name: Some(MAX_NAME),
+    pace: Duration::from_secs(2),
+    list: Some(List {
+        of: ListScope::Parent,
+        min_served: 10,
+        rows: None,
+    }),
+    queued_in_parent: true,
+    // The next prefix must not overlap with this one.
+    put_changes_parent: true,
+    ..KindSpec::DEFAULT
+};
 
 /// A desired subnet for NAT addresses. It is owned by its exact name.
 #[derive(Debug, Clone, PartialEq, Eq)]

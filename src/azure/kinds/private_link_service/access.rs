@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::{OwnedPrivateLinkService, subscriptions};
 use crate::azure::id::{ResourceId, SubscriptionId};
-use crate::azure::resource::{Difference, Kind, Owned, Resource, base};
+use crate::azure::kinds::Kind;
+use crate::azure::resource::{Difference, Owned, Resource, base};
 
 /// The lists of the subscriptions that see a service, and of those whose connections it approves at once.
 const LISTS: [&str; 2] = ["visibility", "autoApproval"];

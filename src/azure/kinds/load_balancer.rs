@@ -5,8 +5,20 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::id::{ResourceId, lower};
-use super::resource::{Kind, id_at};
+use super::{Kind, KindSpec, NETWORK, NETWORK_API};
+use crate::azure::id::{ResourceId, lower};
+use crate::azure::resource::id_at;
+
+/// What generic code has to know of load balancers.
+pub const SPEC: KindSpec = KindSpec {
+    label: "load_balancer",
+    provider: NETWORK,
+    path: &["loadBalancers"],
+    api_version: NETWORK_API,
+    service: NETWORK,
+    shared: true,
+    ..KindSpec::DEFAULT
+};
 
 /// An internal frontend of a load balancer.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,12 +1,35 @@
 //! The Private Endpoint: one manual connection to an alias, and the address that it gives.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::id::{ResourceId, same};
-use super::owner_tags::{MAX_TAGS, OwnerTags};
-use super::resource::{Difference, Kind, Owned, Resource, base, id_at, mark, set};
+use super::{Kind, KindSpec, List, ListScope, MAX_NAME, NETWORK, NETWORK_API};
+use crate::azure::id::{ResourceId, same};
+use crate::azure::owner_tags::{MAX_TAGS, OwnerTags};
+use crate::azure::resource::{Difference, Owned, Resource, base, id_at, mark, set};
+
+/// What generic code has to know of Private Endpoints.
+pub const SPEC: KindSpec = KindSpec {
+    label: "private_endpoint",
+    provider: NETWORK,
+    path: &["privateEndpoints"],
+    api_version: NETWORK_API,
+    service: NETWORK,
+    max_name: Some(MAX_NAME),
+    expand: Some("networkInterfaces"),
+    // Most take 30 to 45 s.
+    pace: Duration::from_secs(15),
+    list: Some(List {
+        of: ListScope::Subscription,
+        min_served: 10,
+        rows: None,
+    }),
+    // The answer to a PUT does not show the address.
+    read_after_put: true,
+    ..KindSpec::DEFAULT
+};
 
 /// A desired Private Endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,0 +1,59 @@
+//! The internal frontends of load balancers, in lists that many clusters share.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::client::{Client, Reconcile};
+use super::error::ArmError;
+use super::id::SubscriptionId;
+use super::inventory::Inventory;
+use super::kinds::Kind;
+use super::kinds::load_balancer::{Frontend, internal_frontends};
+use super::lists::{Lists, in_time};
+
+/// The frontends of one process, by the path of the list of load balancers.
+#[derive(Debug, Default)]
+pub(super) struct Frontends(Lists<Vec<Frontend>>);
+
+impl Inventory {
+    /// The internal frontends in a subscription or a group, and when they were observed: at most `max_age` ago. If the
+    /// list is older, one call reads it again.
+    ///
+    /// # Errors
+    /// A failure is shared too. Its `retry_after` is the time for which the list is still not tried again.
+    pub async fn frontends(
+        &self,
+        client: &Client,
+        reconcile: Reconcile,
+        subscription: &SubscriptionId,
+        group: Option<&str>,
+        max_age: Duration,
+    ) -> (Instant, Result<Vec<Frontend>, ArmError>) {
+        let group_part = group
+            .map(|group| format!("/resourceGroups/{group}"))
+            .unwrap_or_default();
+        let spec = Kind::LoadBalancer.spec();
+        let (provider, name) = (spec.provider, spec.path.join("/"));
+        let path = format!("/subscriptions/{subscription}{group_part}/providers/{provider}/{name}");
+        // A list that was started after this call is new enough, however long it took.
+        let since = Instant::now().checked_sub(max_age);
+        let shared = self.frontends.0.at(&path);
+        let mut last = shared.lock().await;
+        let (observed, list) = match last.known(since, ArmError::delay) {
+            Some(known) => known,
+            None => {
+                let bodies = in_time(client.list(reconcile, Kind::LoadBalancer, subscription, &path));
+                last.relist(async { bodies.await.map(|found| internal_frontends(&found)) })
+                    .await
+            }
+        };
+        let list = list.map(|list| list.to_vec()).map_err(|error| ArmError {
+            retry_after: Some(last.retry_wait(&error)),
+            lasting: last.fails_for_long(),
+            exact: true,
+            ..error
+        });
+        (observed, list)
+    }
+}

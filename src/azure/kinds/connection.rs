@@ -1,0 +1,17 @@
+//! The connection of a Private Endpoint to a Private Link Service: only deleted. The service's body shows it.
+
+use std::time::Duration;
+
+use super::{KindSpec, NETWORK, NETWORK_API};
+
+/// What generic code has to know of connections.
+pub const SPEC: KindSpec = KindSpec {
+    label: "private_endpoint_connection",
+    provider: NETWORK,
+    path: &["privateLinkServices", "privateEndpointConnections"],
+    api_version: NETWORK_API,
+    service: NETWORK,
+    pace: Duration::from_secs(4),
+    shown_by_parent: true,
+    ..KindSpec::DEFAULT
+};

@@ -1,0 +1,134 @@
+//! Lists by their paths. One caller reads a list, and all that wait for it share the result.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::error::{ArmError, Class};
+use super::id::lower;
+use super::observation_cache::Unread;
+
+/// How long a list that is denied or too long is not tried again.
+pub(super) const REFUSED_FOR: Duration = Duration::from_secs(3_600);
+/// The longest that a list may take. After that it is given up, as many callers wait for it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The result of a list that does not take too long.
+pub(super) async fn in_time(list: impl Future<Output = Result<Vec<Value>, ArmError>>) -> Result<Vec<Value>, ArmError> {
+    let slow = |_| ArmError::own(Class::Down, "ListTooSlow");
+    tokio::time::timeout(PATIENCE, list).await.map_err(slow)?
+}
+
+/// The lists by their paths.
+#[derive(Debug)]
+pub(super) struct Lists<T>(Mutex<HashMap<String, Arc<Shared<T>>>>);
+
+impl<T> Default for Lists<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+/// One list. The caller that reads it holds the lock; those that wait for the lock share the result.
+pub(super) type Shared<T> = tokio::sync::Mutex<Last<T>>;
+
+impl<T> Lists<T> {
+    /// The list with this path. Drops lists that nobody has asked for lately.
+    pub(super) fn at(&self, path: &str) -> Arc<Shared<T>> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = lower(path);
+        if let Some(known) = all.get(&path) {
+            return Arc::clone(known);
+        }
+        let asked_for = |list: &Arc<Shared<T>>| Arc::strong_count(list) > 1;
+        all.retain(|_, list| asked_for(list) || list.try_lock().is_ok_and(|last| last.is_of_use()));
+        Arc::clone(all.entry(path).or_default())
+    }
+}
+
+/// The result of the last attempt to read a list.
+#[derive(Debug)]
+pub(super) struct Last<T> {
+    attempt: Option<Attempt<T>>,
+    failures: u32,
+    unread: Option<Unread>,
+}
+
+#[derive(Debug)]
+struct Attempt<T> {
+    began: Instant,
+    ended: Instant,
+    outcome: Result<Arc<T>, ArmError>,
+}
+
+impl<T> Default for Last<T> {
+    fn default() -> Self {
+        Self {
+            attempt: None,
+            failures: 0,
+            unread: None,
+        }
+    }
+}
+
+/// When the request for a list was started, and its result.
+pub(super) type ListResult<T> = (Instant, Result<Arc<T>, ArmError>);
+
+impl<T> Last<T> {
+    /// The list if it was started after `since`, or its failure if that is no older than `retry_interval` says.
+    pub(super) fn known(
+        &self,
+        since: Option<Instant>,
+        retry_interval: fn(&ArmError, u32) -> Duration,
+    ) -> Option<ListResult<T>> {
+        let attempt = self.attempt.as_ref()?;
+        let good = match &attempt.outcome {
+            Ok(_) => since.is_none_or(|since| attempt.began >= since),
+            Err(error) => attempt.ended.elapsed() < retry_interval(error, self.failures),
+        };
+        good.then(|| (attempt.began, attempt.outcome.clone()))
+    }
+
+    /// Reads the list again and stores the result.
+    pub(super) async fn relist(&mut self, call: impl Future<Output = Result<T, ArmError>>) -> ListResult<T> {
+        let began = Instant::now();
+        let outcome = call.await.map(Arc::new);
+        self.failures = match &outcome {
+            Ok(_) => 0,
+            Err(_) => self.failures.saturating_add(1),
+        };
+        match &outcome {
+            Ok(_) => self.unread = None,
+            Err(_) => drop(Unread::note_failure(&mut self.unread, Instant::now())),
+        }
+        self.attempt = Some(Attempt {
+            began,
+            ended: Instant::now(),
+            outcome: outcome.clone(),
+        });
+        (began, outcome)
+    }
+
+    /// How much longer the list is not tried again after a failure.
+    pub(super) fn retry_wait(&self, error: &ArmError) -> Duration {
+        let elapsed = self
+            .attempt
+            .as_ref()
+            .map_or(Duration::ZERO, |attempt| attempt.ended.elapsed());
+        error.delay(self.failures).saturating_sub(elapsed)
+    }
+
+    /// Whether it has failed for so long that nothing is known of what it shows.
+    pub(super) fn fails_for_long(&self) -> bool {
+        self.unread.is_some_and(|unread| unread.lasts(Instant::now()))
+    }
+
+    fn is_of_use(&self) -> bool {
+        self.attempt
+            .as_ref()
+            .is_some_and(|attempt| attempt.ended.elapsed() < REFUSED_FOR)
+    }
+}
