@@ -1,16 +1,19 @@
 //! Who may use what under `src/`. Reads the sources and fails on a forbidden path, on `async` where decisions are made,
-//! on a file that belongs to no layer, and on a file that no `mod` names. The layers are those of ARCHITECTURE.md.
+//! on a file that belongs to no layer, on a file that no `mod` names, and on a generic file that names a kind of
+//! resource. The layers are those of ARCHITECTURE.md.
 //!
 //! Only what is compiled into the product counts: tests inside the files may use what they like.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod kinds;
 mod rules;
 mod source;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use kinds::named_kinds;
 use rules::{leftovers, violations};
 
 fn sources() -> BTreeMap<String, String> {
@@ -36,6 +39,12 @@ fn the_sources_keep_their_layers() {
     let sources = sources();
     assert!(sources.len() > 20, "read only {} files", sources.len());
     let found = violations(&sources);
+    assert!(found.is_empty(), "\n\n{}\n", found.join("\n"));
+}
+
+#[test]
+fn generic_files_name_no_kind_of_resource() {
+    let found = named_kinds(&sources());
     assert!(found.is_empty(), "\n\n{}\n", found.join("\n"));
 }
 

@@ -1,0 +1,76 @@
+//! Files of `src/azure` that are about all kinds of resources name none: a `KindSpec` says what they have to know.
+
+use std::collections::BTreeMap;
+
+use super::source;
+
+/// The files that are about certain kinds: a virtual network is a scope, and frontends are parts of load balancers.
+const ABOUT_KINDS: [&str; 3] = ["azure/kinds/", "azure/scope.rs", "azure/frontends.rs"];
+
+/// One line for each kind that a generic file names.
+pub(crate) fn named_kinds(sources: &BTreeMap<String, String>) -> Vec<String> {
+    let mut found = Vec::new();
+    for (file, text) in sources.iter().filter(|(file, _)| is_generic(file)) {
+        for path in source::read(text).paths {
+            if path.segments.windows(2).any(|pair| names_a_kind(&pair[0], &pair[1])) {
+                let (line, path) = (path.line, path.segments.join("::"));
+                found.push(format!(
+                    "src/{file}:{line}: names {path}; add a field to KindSpec instead"
+                ));
+            }
+        }
+    }
+    found
+}
+
+fn is_generic(file: &str) -> bool {
+    let for_tests = file.split('/').any(|part| part == "tests" || part == "tests.rs");
+    file.starts_with("azure/") && !for_tests && !ABOUT_KINDS.iter().any(|about| file.starts_with(about))
+}
+
+/// Whether this is `Kind::Variant`, or `kinds::file`.
+fn names_a_kind(outer: &str, inner: &str) -> bool {
+    let mut letters = inner.chars();
+    let first_is_upper = letters.next().is_some_and(char::is_uppercase);
+    let second_is_lower = letters.next().is_some_and(char::is_lowercase);
+    match outer {
+        "Kind" => first_is_upper && second_is_lower,
+        "kinds" => !first_is_upper,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(file: &str, text: &str) -> usize {
+        named_kinds(&BTreeMap::from([(file.to_owned(), text.to_owned())])).len()
+    }
+
+    #[test]
+    fn variant_or_file_of_a_kind_is_named() {
+        assert_eq!(count("azure/read.rs", "fn f() { kind == Kind::Subnet }"), 1);
+        assert_eq!(
+            count("azure/read.rs", "fn f() { matches!(kind, Kind::Zone | Kind::Record) }"),
+            2
+        );
+        assert_eq!(count("azure/lists.rs", "use super::kinds::{Kind, zone::links};"), 1);
+    }
+
+    #[test]
+    fn all_kinds_and_specs_are_not() {
+        assert_eq!(
+            count(
+                "azure/id.rs",
+                "use super::kinds::{Kind, KindSpec}; fn f() { Kind::ALL }"
+            ),
+            0
+        );
+        assert_eq!(
+            count("azure/id.rs", "#[cfg(test)] mod tests { fn f() { Kind::Zone } }"),
+            0
+        );
+        assert_eq!(count("azure/kinds/zone.rs", "fn f() { Kind::Zone }"), 0);
+    }
+}
