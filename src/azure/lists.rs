@@ -8,8 +8,8 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::error::{ArmError, Class};
+use super::failed_reads::FailedReads;
 use super::id::lower;
-use super::observation_cache::Unread;
 
 /// How long a list that is denied or too long is not tried again.
 pub(super) const REFUSED_FOR: Duration = Duration::from_secs(3_600);
@@ -53,8 +53,7 @@ impl<T> Lists<T> {
 #[derive(Debug)]
 pub(super) struct Last<T> {
     attempt: Option<Attempt<T>>,
-    failures: u32,
-    unread: Option<Unread>,
+    failed: FailedReads,
 }
 
 #[derive(Debug)]
@@ -68,8 +67,7 @@ impl<T> Default for Last<T> {
     fn default() -> Self {
         Self {
             attempt: None,
-            failures: 0,
-            unread: None,
+            failed: FailedReads::default(),
         }
     }
 }
@@ -87,7 +85,7 @@ impl<T> Last<T> {
         let attempt = self.attempt.as_ref()?;
         let good = match &attempt.outcome {
             Ok(_) => since.is_none_or(|since| attempt.began >= since),
-            Err(error) => attempt.ended.elapsed() < retry_interval(error, self.failures),
+            Err(error) => attempt.ended.elapsed() < retry_interval(error, self.failed.count()),
         };
         good.then(|| (attempt.began, attempt.outcome.clone()))
     }
@@ -96,13 +94,9 @@ impl<T> Last<T> {
     pub(super) async fn relist(&mut self, call: impl Future<Output = Result<T, ArmError>>) -> ListResult<T> {
         let began = Instant::now();
         let outcome = call.await.map(Arc::new);
-        self.failures = match &outcome {
-            Ok(_) => 0,
-            Err(_) => self.failures.saturating_add(1),
-        };
         match &outcome {
-            Ok(_) => self.unread = None,
-            Err(_) => drop(Unread::note_failure(&mut self.unread, Instant::now())),
+            Ok(_) => self.failed = FailedReads::default(),
+            Err(_) => self.failed.note_failure(Instant::now()),
         }
         self.attempt = Some(Attempt {
             began,
@@ -118,12 +112,12 @@ impl<T> Last<T> {
             .attempt
             .as_ref()
             .map_or(Duration::ZERO, |attempt| attempt.ended.elapsed());
-        error.delay(self.failures).saturating_sub(elapsed)
+        error.delay(self.failed.count()).saturating_sub(elapsed)
     }
 
     /// Whether it has failed for so long that nothing is known of what it shows.
     pub(super) fn fails_for_long(&self) -> bool {
-        self.unread.is_some_and(|unread| unread.lasts(Instant::now()))
+        self.failed.lasts(Instant::now())
     }
 
     fn is_of_use(&self) -> bool {

@@ -6,6 +6,7 @@ pub mod client;
 mod deletion;
 pub mod error;
 pub mod execute;
+mod failed_reads;
 mod frontends;
 pub mod https;
 pub mod id;

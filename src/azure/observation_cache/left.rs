@@ -8,7 +8,6 @@ use tokio::time::Instant;
 use super::{Entry, ObservationCache};
 use crate::azure::id::ResourceId;
 use crate::azure::kinds::Kind;
-use crate::azure::resource::Observed;
 
 /// A resource whose read has been due for this long is read by no reconcile now: its custom resource is gone, paused or
 /// served by another process.
@@ -41,13 +40,6 @@ impl UnderWay {
     }
 }
 
-impl Entry {
-    /// For how long its read has been due.
-    pub(super) fn overdue(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.due)
-    }
-}
-
 impl ObservationCache {
     /// Notes that others may have put something into what this process created.
     pub fn others_were_at_it(&self) {
@@ -58,8 +50,11 @@ impl ObservationCache {
     pub fn under_way(&self, now: Instant) -> BTreeMap<Kind, UnderWay> {
         let mut all = BTreeMap::<Kind, UnderWay>::new();
         let entries = self.entries();
-        for entry in entries.values().filter(|entry| entry.overdue(now) <= UNATTENDED_AFTER) {
-            if let Some(operation) = &entry.operation {
+        let attended = entries
+            .values()
+            .filter(|entry| entry.observation.overdue(now) <= UNATTENDED_AFTER);
+        for entry in attended {
+            if let Some(operation) = entry.writes.operation() {
                 let oldest = now.saturating_duration_since(operation.began);
                 let of_kind = all.entry(entry.kind).or_default();
                 *of_kind = of_kind.and(UnderWay { count: 1, oldest });
@@ -79,19 +74,17 @@ impl ObservationCache {
     }
 }
 
-/// Whether it is absent and nothing is under way on it. Nothing can be in it, and the next read needs no entry. Its
-/// custom resource may be one of those that somebody creates and deletes without end.
-fn is_absent_and_idle(entry: &Entry) -> bool {
-    entry.observed == Some(Observed::Absent) && entry.operation.is_none() && !entry.gone.is_deleted()
-}
-
 fn forget(entries: &mut HashMap<ResourceId, Entry>, now: Instant) {
-    entries.retain(|_, entry| !is_absent_and_idle(entry) || entry.overdue(now) <= UNATTENDED_AFTER);
-    if entries.extract_if(|_, entry| entry.overdue(now) > FORGET_AFTER).count() > 0 {
+    entries.retain(|_, entry| !entry.is_absent_and_idle() || entry.observation.overdue(now) <= UNATTENDED_AFTER);
+    let known = entries.len();
+    entries.retain(|_, entry| entry.observation.overdue(now) <= FORGET_AFTER);
+    if entries.len() < known {
         invalidate_inside(entries);
     }
 }
 
 fn invalidate_inside(entries: &mut HashMap<ResourceId, Entry>) {
-    entries.values_mut().for_each(|entry| entry.made_here = false);
+    for entry in entries.values_mut() {
+        entry.writes.others_may_write();
+    }
 }

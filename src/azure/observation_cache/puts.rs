@@ -5,9 +5,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::ObservationCache;
-use crate::azure::id::ResourceId;
-
 /// For this long a read may still show the state before a write that ARM accepted. After it, the read shows whether the
 /// resource is gone.
 pub const SHOWS_LATE: Duration = Duration::from_secs(60);
@@ -30,6 +27,7 @@ pub(super) struct Puts {
     shown: bool,
     /// When its operation was first observed to have succeeded.
     succeeded: Option<Instant>,
+    /// How long after the last one the next may be sent.
     repeat_after: Duration,
 }
 
@@ -37,74 +35,81 @@ impl Puts {
     /// Notes that ARM accepted a PUT.
     pub(super) fn note_accepted(&mut self, now: Instant) {
         self.repeat_after = (self.repeat_after * 2).clamp(FIRST_REPEAT, LAST_REPEAT);
-        (self.accepted, self.shown, self.succeeded) = (Some(now), false, None);
+        self.accepted = Some(now);
+        self.shown = false;
+        self.succeeded = None;
     }
-}
 
-impl ObservationCache {
+    /// Notes that a read has shown the resource.
+    pub(super) fn note_shown(&mut self) {
+        self.shown = true;
+    }
+
+    /// Notes that the operation of the PUT has succeeded.
+    pub(super) fn note_succeeded(&mut self, now: Instant) {
+        self.succeeded.get_or_insert(now);
+    }
+
+    /// Whether ARM accepted one.
+    pub(super) fn any(&self) -> bool {
+        self.accepted.is_some()
+    }
+
     /// Whether the resource may exist after a PUT although a read does not show it.
-    pub fn shows_late(&self, id: &ResourceId, now: Instant) -> bool {
-        let entries = self.entries();
-        let puts = entries.get(id).map(|entry| &entry.puts);
-        let not_shown = puts.filter(|puts| !puts.shown).and_then(|puts| puts.accepted);
+    pub(super) fn shows_late(&self, now: Instant) -> bool {
+        let not_shown = self.accepted.filter(|_| !self.shown);
         not_shown.is_some_and(|accepted| now.saturating_duration_since(accepted) < SHOWS_LATE)
-    }
-
-    /// Stores that the operation of the PUT has succeeded.
-    pub fn put_succeeded(&self, id: &ResourceId, now: Instant) {
-        if let Some(entry) = self.entries().get_mut(id) {
-            entry.puts.succeeded.get_or_insert(now);
-        }
     }
 
     /// How long to wait for a read to show the resource, once the operation of its PUT has succeeded: as long again as
     /// it has been waited for.
-    pub fn wait_to_be_shown(&self, id: &ResourceId, now: Instant) -> Option<Duration> {
-        let entries = self.entries();
-        let since = entries.get(id)?.puts.succeeded?;
+    pub(super) fn wait_to_be_shown(&self, now: Instant) -> Option<Duration> {
+        let since = self.succeeded?;
         Some(now.saturating_duration_since(since).max(FIRST_SHOWN))
     }
 
-    /// Makes a resource that is ready at once after a PUT due after `resync`, however rarely its kind is read: the
-    /// answer alone does not prove it.
-    pub fn read_soon(&self, id: &ResourceId, now: Instant) {
-        if let Some(entry) = self.entries().get_mut(id).filter(|entry| entry.due > now + self.resync) {
-            entry.due_at(now + self.resync);
-        }
+    /// When a PUT without effect may be repeated; none if that is over, or nothing was put.
+    pub(super) fn repeat_at(&self, now: Instant) -> Option<Instant> {
+        let repeat_at = self.accepted? + self.repeat_after;
+        (repeat_at > now).then_some(repeat_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn put_without_effect_is_repeated_ever_later() {
+        let (mut puts, now) = (Puts::default(), Instant::now());
+        assert_eq!(puts.repeat_at(now), None);
+        let mut repeat_after = |_| {
+            puts.note_accepted(now);
+            puts.repeat_at(now).unwrap().duration_since(now).as_secs()
+        };
+        let waits = [1, 2, 3, 4, 5, 6, 7, 8].map(&mut repeat_after);
+        assert_eq!(waits, [5, 10, 20, 40, 80, 160, 300, 300]);
+        assert_eq!(puts.repeat_at(now + LAST_REPEAT), None, "it may be sent");
     }
 
-    /// Whether at most one write of the resource has failed since it was last as desired.
-    pub fn refused_once(&self, id: &ResourceId) -> bool {
-        self.entries().get(id).is_none_or(|entry| entry.write_failures <= 1)
+    #[tokio::test(start_paused = true)]
+    async fn resource_shows_late_until_a_read_shows_it() {
+        let (mut puts, now) = (Puts::default(), Instant::now());
+        assert!(!puts.shows_late(now) && !puts.any());
+        puts.note_accepted(now);
+        assert!(puts.shows_late(now + Duration::from_secs(59)) && puts.any());
+        assert!(!puts.shows_late(now + SHOWS_LATE));
+        puts.note_shown();
+        assert!(!puts.shows_late(now));
     }
 
-    /// Notes that a read has shown the resource.
-    pub fn shown(&self, id: &ResourceId) {
-        if let Some(entry) = self.entries().get_mut(id) {
-            entry.puts.shown = true;
-        }
-    }
-
-    /// Whether ARM accepted a PUT of the resource that has not made it as desired yet.
-    pub fn is_put(&self, id: &ResourceId) -> bool {
-        self.entries()
-            .get(id)
-            .is_some_and(|entry| entry.puts.accepted.is_some())
-    }
-
-    /// How long until a PUT without effect may be repeated; the resource is read again then. None: at once.
-    pub fn wait_to_put_again(&self, id: &ResourceId, now: Instant) -> Option<Duration> {
-        let mut entries = self.entries();
-        let entry = entries.get_mut(id)?;
-        let again = entry.puts.accepted? + entry.puts.repeat_after;
-        let wait = again.checked_duration_since(now).filter(|wait| !wait.is_zero())?;
-        entry.due_at(again);
-        Some(wait)
-    }
-
-    /// Drops the entries of what only this parent shows and is not among `present`, which a read of the parent showed.
-    pub fn children_are(&self, parent: &ResourceId, present: &[ResourceId]) {
-        self.entries()
-            .retain(|id, entry| !entry.kind.spec().shown_by_parent || !id.is_in(parent) || present.contains(id));
+    #[tokio::test(start_paused = true)]
+    async fn wait_to_be_shown_is_as_long_again_as_it_took() {
+        let (mut puts, now) = (Puts::default(), Instant::now());
+        assert_eq!(puts.wait_to_be_shown(now), None);
+        puts.note_succeeded(now);
+        puts.note_succeeded(now + Duration::from_secs(9));
+        let wait = |second| puts.wait_to_be_shown(now + Duration::from_secs(second));
+        assert_eq!([wait(0), wait(20)], [5, 20].map(|wait| Some(Duration::from_secs(wait))));
     }
 }

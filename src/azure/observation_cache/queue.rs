@@ -6,7 +6,7 @@ use futures::{Stream, stream};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::Instant;
 
-use super::{ObservationCache, Operation};
+use super::ObservationCache;
 use crate::azure::id::ResourceId;
 use crate::azure::kinds::Kind;
 use crate::azure::write_queue::usual;
@@ -31,22 +31,24 @@ impl ObservationCache {
     /// then. None if it may be sent now: no other write is sent before [`leave_queue`](Self::leave_queue).
     pub fn wait_in_queue(&self, kind: Kind, id: &ResourceId, lasts: Duration, now: Instant) -> Option<Duration> {
         let network = queue_of(kind, id)?;
-        let entries = self.entries();
-        let others = entries.iter().filter(|(other, entry)| {
-            let young = |operation: &Operation| now.duration_since(operation.began) < STUCK;
-            *other != id
-                && entry.operation.as_ref().is_some_and(young)
-                && entry.overdue(now) <= UNATTENDED_AFTER
-                && entry.kind == kind
-                && other.is_in(&network)
-        });
-        let left = |operation: &Operation| usual(operation.deletes).saturating_sub(now.duration_since(operation.began));
-        let left = others.filter_map(|(_, entry)| entry.operation.as_ref().map(left)).max();
-        let busy = left.map(|left| left.max(OVERDUE));
-        drop(entries);
+        let busy = self.busy_for(kind, id, &network, now);
         let wait = self.write_queue.take(&network, id, lasts, busy, now)?;
         self.expedite(id, wait, now);
         Some(wait)
+    }
+
+    /// How long Azure still works on other writes of this process into the network; none if on none.
+    fn busy_for(&self, kind: Kind, id: &ResourceId, network: &ResourceId, now: Instant) -> Option<Duration> {
+        let entries = self.entries();
+        let others = entries.iter().filter(|(other, entry)| {
+            let attended = entry.observation.overdue(now) <= UNATTENDED_AFTER;
+            *other != id && attended && entry.kind == kind && other.is_in(network)
+        });
+        let operations = others.filter_map(|(_, entry)| entry.writes.operation());
+        let ages = operations.map(|operation| (operation, now.duration_since(operation.began)));
+        let not_stuck = ages.filter(|(_, age)| *age < STUCK);
+        let left = not_stuck.map(|(operation, age)| usual(operation.deletes).saturating_sub(age));
+        left.max().map(|left| left.max(OVERDUE))
     }
 
     /// Ends the turn of a write that is answered. If Azure works on it, the next write comes when that ends.

@@ -5,7 +5,8 @@ use rstest::rstest;
 use serde_json::Value;
 
 use super::*;
-use crate::azure::error::Class;
+use crate::azure::error::{ArmError, Class};
+use crate::azure::inventory::Listed;
 use crate::azure::write_queue::usual;
 
 mod abandoned;
