@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures::executor::block_on;
 use http::{HeaderName, HeaderValue, Request, Response};
 use hyperlink::azure::client::{Answer, Client, Condition, Reconcile};
-use hyperlink::azure::error::{ArmError, Class};
+use hyperlink::azure::error::{ArmError, Class, WriteError};
 use hyperlink::azure::id::ResourceId;
 use hyperlink::azure::operation::OperationState;
 use hyperlink::azure::ports::{Counters, Gate, ObservedCall};
@@ -56,11 +56,10 @@ async fn call(client: &Client, word: &[u8], id: &ResourceId) {
             Ok(items) => return assert!(items.len() <= 25_000),
             Err(error) => Err(error),
         },
-        b"put" => client.put(reconcile, kind, id, &json!({}), &Condition::New).await,
+        b"put" => of_write(client.put(reconcile, kind, id, &json!({}), &Condition::New).await),
         b"delete" => {
-            client
-                .delete(reconcile, kind, id, &Condition::Unchanged("x".into()))
-                .await
+            let unchanged = Condition::Unchanged("x".into());
+            of_write(client.delete(reconcile, kind, id, &unchanged).await)
         }
         _ => client.get(reconcile, kind, id).await,
     };
@@ -68,6 +67,14 @@ async fn call(client: &Client, word: &[u8], id: &ResourceId) {
         Ok(answer) => is_one(client, id, &answer).await,
         Err(error) => is_bounded(&error),
     }
+}
+
+/// The answer to a write that the gate lets pass.
+fn of_write(result: Result<Answer, WriteError>) -> Result<Answer, ArmError> {
+    result.map_err(|error| match error {
+        WriteError::Failed(error) => error,
+        WriteError::NotLeading => panic!("the gate is open"),
+    })
 }
 
 /// Checks an answer. If it names an operation, asks about that, too; the next answer is that of the operation.

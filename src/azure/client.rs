@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http::header::{IF_MATCH, IF_NONE_MATCH};
 use http::{Method, Request, Response};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -13,9 +12,10 @@ use url::Url;
 use uuid::Uuid;
 
 use super::call_budget::CallBudgets;
-use super::error::{ArmError, Class};
+use super::error::{ArmError, Class, WriteError};
 use super::id::{ResourceId, SubscriptionId};
 use super::kinds::Kind;
+pub use super::message::Condition;
 use super::message::{is_sendable, request, retry_after, shows};
 use super::operation::OperationState;
 use super::ports::{CallVerb, Counters, Gate, ObservedCall};
@@ -47,33 +47,6 @@ impl Reconcile {
             correlation: Uuid::new_v4(),
             began: Instant::now(),
         }
-    }
-}
-
-/// The precondition of a write.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Condition {
-    /// No precondition at all.
-    Any,
-    /// Only if the resource does not exist.
-    New,
-    /// Only if the resource is unchanged since this etag.
-    Unchanged(String),
-}
-
-impl Condition {
-    fn on(&self, mut request: Request<Bytes>) -> Request<Bytes> {
-        let header = match self {
-            Self::Any => None,
-            Self::New => Some((IF_NONE_MATCH, "*")),
-            Self::Unchanged(etag) => Some((IF_MATCH, etag.as_str())),
-        };
-        if let Some((name, value)) = header
-            && let Ok(value) = value.parse()
-        {
-            request.headers_mut().insert(name, value);
-        }
-        request
     }
 }
 
@@ -197,7 +170,7 @@ impl Client {
         id: &ResourceId,
         body: &Value,
         condition: &Condition,
-    ) -> Result<Answer, ArmError> {
+    ) -> Result<Answer, WriteError> {
         let address = id.to_string();
         let url = self.url(kind, &address);
         let request = condition.on(request(Method::PUT, &url, Some(body)));
@@ -209,7 +182,7 @@ impl Client {
             subscription: id.subscription(),
             address: &address,
         };
-        self.call(call, request).await
+        self.write(call, request).await
     }
 
     /// Deletes one resource. One that is already gone counts as deleted.
@@ -219,7 +192,7 @@ impl Client {
         kind: Kind,
         id: &ResourceId,
         condition: &Condition,
-    ) -> Result<Answer, ArmError> {
+    ) -> Result<Answer, WriteError> {
         let address = id.to_string();
         let url = self.url(kind, &address);
         let call = Call {
@@ -230,8 +203,11 @@ impl Client {
             subscription: id.subscription(),
             address: &address,
         };
-        match self.call(call, condition.on(request(Method::DELETE, &url, None))).await {
-            Err(error) if error.class == Class::Gone => Ok(Answer {
+        match self
+            .write(call, condition.on(request(Method::DELETE, &url, None)))
+            .await
+        {
+            Err(WriteError::Failed(error)) if error.class == Class::Gone => Ok(Answer {
                 status: 204,
                 body: Value::Null,
                 size: 0,
@@ -310,23 +286,32 @@ impl Client {
         }
     }
 
-    async fn send(&self, call: Call<'_>, mut request: Request<Bytes>) -> Result<Answer, ArmError> {
-        if let Ok(id) = call.reconcile.correlation.to_string().parse() {
-            request.headers_mut().insert("x-ms-correlation-request-id", id);
-        }
+    async fn send(&self, call: Call<'_>, request: Request<Bytes>) -> Result<Answer, ArmError> {
         let began = Instant::now();
-        let ready = if call.budget == Budget::Reads {
-            Ok(())
-        } else {
-            self.transport.ready().await
-        };
-        if ready.is_ok() && call.budget != Budget::Reads && !self.gate.open() {
-            return Err(ArmError::own(Class::Down, GATE_SHUT));
-        }
-        let sent = match ready {
-            Ok(()) => self.transport.send(request).await,
+        let sent = self.transport.send(call.correlated(request)).await;
+        self.answered(&call, sent, began)
+    }
+
+    /// Sends a write. The gate is asked last, when the transport is ready to send it at once.
+    async fn write(&self, call: Call<'_>, request: Request<Bytes>) -> Result<Answer, WriteError> {
+        self.within_throttle(&call)?;
+        self.within_call_budget(call.kind, call.address)?;
+        let began = Instant::now();
+        let sent = match self.transport.ready().await {
+            Ok(()) if !self.gate.open() => return Err(WriteError::NotLeading),
+            Ok(()) => self.transport.send(call.correlated(request)).await,
             Err(error) => Err(error),
         };
+        Ok(self.answered(&call, sent, began)?)
+    }
+
+    /// Counts a call that has ended, and reads its answer.
+    fn answered(
+        &self,
+        call: &Call<'_>,
+        sent: Result<Response<Bytes>, TransportError>,
+        began: Instant,
+    ) -> Result<Answer, ArmError> {
         let status = sent.as_ref().map_or(0, |answer| answer.status().as_u16());
         let result = sent.map_err(ArmError::from).and_then(|answer| self.read(&answer));
         let class = result.as_ref().err().map(|error| error.class);
@@ -337,7 +322,7 @@ impl Client {
             class,
             took: began.elapsed(),
         });
-        result.map_err(|error| self.note_throttling(&call, error))
+        result.map_err(|error| self.note_throttling(call, error))
     }
 
     /// Holds back the calls on an exhausted request budget, for as long as the returned error says.
@@ -388,9 +373,6 @@ impl Client {
     }
 }
 
-/// The code of the error for a write that the gate held back.
-pub const GATE_SHUT: &str = "NotLeading";
-
 /// The properties of a call that budgets and counters need.
 struct Call<'a> {
     reconcile: Reconcile,
@@ -400,4 +382,14 @@ struct Call<'a> {
     subscription: &'a SubscriptionId,
     /// The path whose call budget it takes from.
     address: &'a str,
+}
+
+impl Call<'_> {
+    /// The request with the correlation id of its reconcile.
+    fn correlated(&self, mut request: Request<Bytes>) -> Request<Bytes> {
+        if let Ok(id) = self.reconcile.correlation.to_string().parse() {
+            request.headers_mut().insert("x-ms-correlation-request-id", id);
+        }
+        request
+    }
 }

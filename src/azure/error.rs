@@ -317,6 +317,17 @@ impl fmt::Display for ArmError {
 
 impl std::error::Error for ArmError {}
 
+/// Why a write was not accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    /// The gate was shut: the write was not sent, as this process may not write any more.
+    #[error("not leading: not sent")]
+    NotLeading,
+    /// Azure refused the write, or it could not be sent.
+    #[error(transparent)]
+    Failed(#[from] ArmError),
+}
+
 /// Makes foreign text harmless for logs: no control characters, no blanks before it, limited length.
 fn clean(text: &str, max_chars: usize) -> String {
     text.chars()

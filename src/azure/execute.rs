@@ -6,8 +6,8 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::client::{Answer, Client, Condition, GATE_SHUT, Reconcile};
-use super::error::ArmError;
+use super::client::{Answer, Client, Condition, Reconcile};
+use super::error::{ArmError, WriteError};
 use super::id::ResourceId;
 use super::inventory::Inventory;
 use super::message::shows;
@@ -87,8 +87,8 @@ async fn send(step: &Step, client: &Client, observations: &ObservationCache, rec
             observations.changing(&step.id, Change::of(&step.why));
             outcome
         }
-        Err(error) if error.code == GATE_SHUT => Outcome::GateShut,
-        Err(error) => {
+        Err(WriteError::NotLeading) => Outcome::GateShut,
+        Err(WriteError::Failed(error)) => {
             let failed = match step.verb {
                 Verb::Delete => ObservationCache::delete_failed,
                 _ => ObservationCache::write_failed,

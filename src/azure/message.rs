@@ -1,9 +1,9 @@
-//! Requests to ARM as bytes and headers, and how long an answer's headers ask the caller to wait.
+//! Requests to ARM as bytes and headers, their preconditions, and how long an answer's headers ask the caller to wait.
 
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{ACCEPT, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH, RETRY_AFTER};
 use http::{HeaderMap, Method, Request};
 use serde_json::Value;
 use url::Url;
@@ -26,6 +26,34 @@ pub(super) fn request(method: Method, url: &Url, body: Option<&Value>) -> Reques
             .insert(CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
     }
     request
+}
+
+/// The precondition of a write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// No precondition at all.
+    Any,
+    /// Only if the resource does not exist.
+    New,
+    /// Only if the resource is unchanged since this etag.
+    Unchanged(String),
+}
+
+impl Condition {
+    /// The request under this precondition.
+    pub(super) fn on(&self, mut request: Request<Bytes>) -> Request<Bytes> {
+        let header = match self {
+            Self::Any => None,
+            Self::New => Some((IF_NONE_MATCH, "*")),
+            Self::Unchanged(etag) => Some((IF_MATCH, etag.as_str())),
+        };
+        if let Some((name, value)) = header
+            && let Ok(value) = value.parse()
+        {
+            request.headers_mut().insert(name, value);
+        }
+        request
+    }
 }
 
 /// The wait in `Retry-After`: seconds, or a date in the future (RFC 9110, 10.2.3), at most an hour. Zero, the past and
