@@ -10,14 +10,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use hyperlink::config::{self, Config, Environment, Given};
+use hyperlink::config::{self, Config, Environment, RunSettings};
 use hyperlink::metrics::Metrics;
 use hyperlink::telemetry::{self, Format};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use cli::Task;
+use cli::{PlanTask, Task};
 
 const WRONG_SETTINGS: u8 = 2;
 const STEPS_PENDING: u8 = 2;
@@ -33,19 +33,20 @@ fn main() -> ExitCode {
     if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
         return failed(Format::Text, &anyhow!("a TLS provider is installed already"));
     }
-    match cli::task(std::env::args_os()) {
-        Ok(Task::Run(given)) => run(&given),
-        Ok(Task::Plan(given, object, output)) => plan(&given, &object, output),
+    let environment = Environment::of_process();
+    match cli::task(std::env::args_os(), &environment) {
+        Ok(Task::Run(settings)) => run(*settings, &environment),
+        Ok(Task::Plan(task)) => plan(*task, &environment),
         Ok(Task::Crd) => exit_code(crd()),
         Ok(Task::Metrics) => exit_code(metrics()),
         Ok(Task::Version) => exit_code(print(&format!("hyperlink {}\n", cli::version()))),
-        Err(usage) => refused(&usage),
+        Err(usage) => refused(&usage, &environment),
     }
 }
 
 /// Prints help to standard output, and any other usage error to standard error.
-fn refused(usage: &clap::Error) -> ExitCode {
-    let format = config::log_format_in(std::env::args_os(), &Environment::of_process());
+fn refused(usage: &clap::Error, environment: &Environment) -> ExitCode {
+    let format = config::log_format_in(std::env::args_os(), environment);
     let is_help = usage.exit_code() == 0;
     match format {
         Format::Json if !is_help => complain(format, &usage.render().to_string()),
@@ -61,10 +62,9 @@ fn refused(usage: &clap::Error) -> ExitCode {
     }
 }
 
-fn run(given: &Given) -> ExitCode {
-    let environment = Environment::of_process();
-    let format = config::log_format(given, &environment);
-    match config::resolve(given, &environment) {
+fn run(settings: RunSettings, environment: &Environment) -> ExitCode {
+    let format = settings.shared.log.format;
+    match settings.resolve(environment) {
         Ok(config) => start(config).map_or_else(|error| failed(format, &error), |()| ExitCode::SUCCESS),
         Err(problems) => {
             complain(format, &problems.to_string());
@@ -81,16 +81,15 @@ fn start(config: Config) -> anyhow::Result<()> {
 }
 
 /// Prints what would be done. Exit codes as `terraform plan -detailed-exitcode`.
-fn plan(given: &Given, object: &cli::Object, output: cli::Output) -> ExitCode {
-    let environment = Environment::of_process();
-    let format = config::log_format(given, &environment);
-    let config = match config::resolve_for_plan(given, &environment) {
+fn plan(task: PlanTask, environment: &Environment) -> ExitCode {
+    let format = task.settings.log.format;
+    let config = match task.settings.resolve(environment) {
         Ok(config) => config,
         Err(problems) => return failed(format, &problems.into()),
     };
     let planned = with_log(&config.log.clone(), async {
-        let plan = preview::plan(&config, object).await?;
-        print(&match output {
+        let plan = preview::plan(&config, &task.object).await?;
+        print(&match task.output {
             cli::Output::Text => plan.text(),
             cli::Output::Json => plan.json()?,
         })?;

@@ -18,13 +18,14 @@ use hyperlink::azure::client::Client as ArmClient;
 use hyperlink::azure::observation_cache::ObservationCache;
 use hyperlink::azure::ports::Gate;
 use hyperlink::azure::transport::{HttpsTransport, Transport};
-use hyperlink::config::Config;
+use hyperlink::config::{Config, Run};
 use hyperlink::controllers;
 use hyperlink::controllers::cluster_index::ClusterIndex;
 use hyperlink::controllers::context::{ArmContext, Context};
 use hyperlink::controllers::excluded::ExcludedNamespaces;
 use hyperlink::controllers::private_endpoint::{HostedClusters, PrivateEndpointController};
 use hyperlink::controllers::private_link_service::PrivateLinkServiceController;
+use hyperlink::controllers::private_link_service::nat_prefix::NatSubnetRules;
 use hyperlink::controllers::private_link_service::plan::Settings;
 use hyperlink::controllers::watch::Scope;
 use hyperlink::http::{HttpServer, Pages, Readiness, ReadinessItem};
@@ -58,7 +59,7 @@ struct Shared {
 
 /// Runs until `stop`, or until a role's lease is lost, which is an error.
 pub(crate) async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> {
-    let server = HttpServer::bind(config.serving.clone()).await?;
+    let server = HttpServer::bind(of_run(&config)?.serving.clone()).await?;
     let (address, probes) = (server.metrics()?, server.probes()?);
     tracing::info!(version = cli::VERSION, commit = cli::COMMIT, %address, %probes, "started");
     let kube = kube_config(&config).await?;
@@ -99,7 +100,7 @@ async fn manage(
     let arm = wait_for_arm(http, config.azure.cloud.endpoint().clone(), items.arm);
     let waiting = tokio::spawn(async { tokio::join!(token, arm) });
     let again = watch::Sender::new(());
-    if let (Some(file), Some(item)) = (config.allow_scopes.clone(), items.scopes) {
+    if let (Some(file), Some(item)) = (config.scope.allow_scopes.clone(), items.scopes) {
         tokio::spawn(bump(file.allowed(), again.clone()));
         tokio::spawn(file.follow(item, Arc::clone(&metrics)));
     }
@@ -185,7 +186,13 @@ async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: Cance
     asking.spawn(rights::wait_for_rights(ungated, rights, items.rights));
     items.controllers.ready_as("not leading");
     let ready = async {
-        wait_for_crd(&kube, shared.config.namespace.as_deref(), &items.kubernetes, &items.crd).await;
+        wait_for_crd(
+            &kube,
+            shared.config.scope.namespace.as_deref(),
+            &items.kubernetes,
+            &items.crd,
+        )
+        .await;
         match role {
             Role::Ho => management_cluster::wait_for_uid(&kube, &items.kubernetes).await,
             Role::Cpo => String::new(),
@@ -213,9 +220,14 @@ async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: Cance
     released.with_context(|| format!("cannot release the lease of role {role}"))
 }
 
+/// What only `hyperlink run` has.
+fn of_run(config: &Config) -> anyhow::Result<&Run> {
+    config.run.as_ref().context("no settings of `hyperlink run`")
+}
+
 fn lease(config: &Config, role: Role) -> Option<LeaseSettings> {
-    let lease = config.lease.as_ref()?;
-    let name = match &config.namespace {
+    let lease = &config.run.as_ref()?.lease;
+    let name = match &config.scope.namespace {
         Some(scope) if *scope != lease.namespace => format!("hyperlink-{role}-{scope}"),
         _ => format!("hyperlink-{role}"),
     };
@@ -248,8 +260,8 @@ async fn follow(mut standing: Receiver<Standing>, item: ReadinessItem, role: Rol
 /// The namespaces that the operator excludes.
 pub(crate) fn excluded(config: &Config) -> ExcludedNamespaces {
     ExcludedNamespaces {
-        fixed: config.exclude_namespaces.clone(),
-        file: config.allow_scopes.as_ref().map(ScopesFile::allowed),
+        fixed: config.scope.exclude_namespaces.iter().cloned().collect(),
+        file: config.scope.allow_scopes.as_ref().map(ScopesFile::allowed),
     }
 }
 
@@ -264,19 +276,20 @@ pub(crate) fn context(
 ) -> Context {
     let endpoint = config.azure.cloud.endpoint().clone();
     let instance = config
-        .lease
+        .run
         .as_ref()
-        .map_or("hyperlink", |lease| lease.candidate.as_str());
-    let budgets = CallBudgets::for_resync(config.resync);
+        .map_or("hyperlink", |run| run.lease.candidate.as_str());
+    let intervals = &config.intervals;
+    let budgets = CallBudgets::for_resync(intervals.resync);
     let client = ArmClient::new(azure, endpoint, gate, metrics.clone()).with_call_budgets(budgets);
-    let arm = ArmContext::new(client, ObservationCache::new(config.resync, config.record_resync));
+    let arm = ArmContext::new(client, ObservationCache::new(intervals.resync, intervals.record_resync));
     metrics.read_operations_with({
         let observations = Arc::clone(&arm.observations);
         move || observations.under_way(Instant::now())
     });
     Context {
         excluded: excluded(config),
-        ..Context::new(role, instance, kube, arm, metrics, config.resync)
+        ..Context::new(role, instance, kube, arm, metrics, intervals.resync)
     }
 }
 
@@ -293,8 +306,8 @@ async fn work(
     // Ends with the last watch.
     tokio::spawn(follow_watches(health.follow(), watches));
     let scope = Scope {
-        namespace: config.namespace.clone(),
-        concurrency: config.concurrency.get(),
+        namespace: config.scope.namespace.clone(),
+        concurrency: of_run(config)?.concurrency,
         stop,
         again: shared.again.subscribe(),
         health,
@@ -306,7 +319,7 @@ async fn work(
             let controller =
                 PrivateLinkServiceController::new(settings(config, management_cluster)?, Arc::clone(&cluster_index));
             let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Label::PrivateLinkService));
-            let aggregates = config.management.as_ref().is_some_and(|m| m.aggregate_conditions);
+            let aggregates = config.management.as_ref().is_some_and(|m| m.ho.aggregate_conditions);
             tokio::join!(
                 controllers::watch::link_services(runner, scope.clone(), cluster_index),
                 async {
@@ -331,7 +344,7 @@ async fn work(
 
 /// Whether role `cpo` serves many control planes with one identity.
 pub(crate) fn serves_many(config: &Config) -> bool {
-    config.namespace.is_none() && config.allow_scopes.is_some()
+    config.scope.namespace.is_none() && config.scope.allow_scopes.is_some()
 }
 
 /// The controller of role `cpo`; with `hosted_clusters` if it serves many control planes.
@@ -344,7 +357,7 @@ pub(crate) fn private_endpoint_controller(
             all,
             cloud: config.azure.cloud_name,
         }),
-        allowed: config.allow_scopes.as_ref().map(ScopesFile::allowed),
+        allowed: config.scope.allow_scopes.as_ref().map(ScopesFile::allowed),
     }
 }
 
@@ -358,9 +371,12 @@ pub(crate) fn settings(config: &Config, management_cluster: String) -> anyhow::R
         management_cluster,
         subscription: management.subscription.clone(),
         resource_group: management.resource_group.clone(),
-        also_manage: management.also_manage.clone(),
-        nat: management.nat,
-        nat_subnet: management.nat_subnet.clone(),
-        frontend_match: management.frontend_match,
+        also_manage: management.ho.also_manage.clone(),
+        nat: NatSubnetRules {
+            prefix_length: management.ho.nat_prefix_length,
+            pool: management.ho.nat_address_pool,
+        },
+        nat_subnet: management.ho.nat_subnet_id.clone(),
+        frontend_match: management.ho.frontend_match,
     })
 }

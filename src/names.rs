@@ -119,6 +119,15 @@ pub fn load_balancer(service_uid: &str) -> String {
     format!("a{}", service_uid.replace('-', "")).chars().take(32).collect()
 }
 
+/// How a frontend is proven to belong to the Service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrontendMatch {
+    /// By its name, which Azure's cloud provider derives from the Service's UID, and by its address.
+    Name,
+    /// By its address alone, for other providers: not one that Azure's derived from another Service's UID.
+    Address,
+}
+
 /// Whether a frontend has such a name, of whichever Service; behind a dash a subnet may follow.
 pub fn is_load_balancer(frontend: &str) -> bool {
     let name = frontend.split_once('-').map_or(frontend, |(name, _)| name);

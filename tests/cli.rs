@@ -27,19 +27,27 @@ fn text(bytes: &[u8]) -> &str {
 
 #[test]
 fn wrong_settings_are_all_in_one_message_with_exit_code_2() {
-    let line = ["run", "--role", "ho", "--resync", "soon", "--nat-prefix-length", "30"];
+    let line = [
+        "run",
+        "--role",
+        "ho",
+        "--lease-retry",
+        "20s",
+        "--nat-address-pool",
+        "10.1.0.0/29",
+    ];
     let output = output(&line);
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(text(&output.stdout), "");
     let messages: Vec<&str> = text(&output.stderr).lines().collect();
     assert_eq!(messages[0], "hyperlink: cannot start, 6 problems with the settings:");
     let starts = [
-        "  --resync: ",
+        "  --lease-retry (20s) must be shorter than",
         "  --lease-namespace (or HYPERLINK_LEASE_NAMESPACE) is missing",
         "  no credential: ",
         "  --subscription (or AZURE_SUBSCRIPTION_ID) is missing",
         "  --resource-group (or AZURE_RESOURCE_GROUP) is missing",
-        "  --nat-prefix-length: ",
+        "  --nat-address-pool 10.1.0.0/29 has no room",
     ];
     assert_eq!(messages.len(), starts.len() + 1, "{messages:#?}");
     for (line, start) in messages[1..].iter().zip(starts) {
@@ -72,6 +80,15 @@ fn process_that_finds_no_kubeconfig_ends_with_exit_code_1() {
             "{messages}"
         );
     }
+}
+
+#[test]
+fn value_that_cannot_be_read_is_refused_with_what_to_write_and_exit_code_2() {
+    let output = output(&["run", "--role", "ho", "--resync", "soon"]);
+    assert_eq!(output.status.code(), Some(2));
+    let first = text(&output.stderr).lines().next();
+    let message = "error: invalid value 'soon' for '--resync <DURATION> (or HYPERLINK_RESYNC)': not a duration: write 90s, 5m or 1h30m";
+    assert_eq!(first, Some(message));
 }
 
 #[test]
@@ -138,8 +155,27 @@ fn wrong_settings_are_json_where_the_log_is() {
     let missing = "  --role (or HYPERLINK_ROLE) is missing";
     ends_with_json(&mut hyperlink(&["run", "--log-format", "json"]), 2, missing);
     ends_with_json(hyperlink(&["run"]).env("HYPERLINK_LOG_FORMAT", "json"), 2, missing);
+    let line = [
+        "plan",
+        "a/b",
+        "--log-format=json",
+        "--nat-prefix-length",
+        "24",
+        "--role=ho",
+    ];
+    ends_with_json(&mut hyperlink(&line), 1, "  --resource-group ");
     let line = ["plan", "a/b", "--log-format=json", "--resync", "soon"];
-    ends_with_json(&mut hyperlink(&line), 1, "  --resync: ");
+    ends_with_json(
+        &mut hyperlink(&line),
+        1,
+        "invalid value 'soon' for '--resync <DURATION> (or HYPERLINK_RESYNC)'",
+    );
+    let mut variable = hyperlink(&["run", "--log-format=json"]);
+    ends_with_json(
+        variable.env("HYPERLINK_RESYNC", "soon"),
+        2,
+        "for '--resync <DURATION> (or HYPERLINK_RESYNC)'",
+    );
 }
 
 #[test]

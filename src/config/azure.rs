@@ -1,272 +1,152 @@
-//! The settings of the cloud, the credential, the proxy and role `ho`. Contradictions are refused here.
+//! The settings of the cloud, the proxy and role `ho`, checked against each other.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 
-use super::reader::Reader;
-use super::setting::{
-    AGGREGATE_CONDITIONS, ALSO_MANAGE, ARM_ENDPOINT, AUDIENCE, AUTHORITY, CA_FILE, CLOUD, CREDENTIAL, FRONTEND_MATCH,
-    NAT_ADDRESS_POOL, NAT_PREFIX_LENGTH, NAT_SUBNET_ID, RESOURCE_GROUP, SUBSCRIPTION,
-};
-use super::{Azure, Management, parse};
+use super::credential::CREDENTIALS_FILE;
+use super::settings::{Connections, Ho};
+use super::{Environment, Problems, value};
 use crate::api::Role;
-use crate::azure::auth::{Cloud, CloudError, CredentialSource, CredentialsFile};
+use crate::azure::auth::{Cloud, CredentialSource, CredentialsFile};
 use crate::azure::https::{HttpSettings, ProxySettings};
 use crate::azure::id::SubscriptionId;
-use crate::controllers::private_link_service::nat_prefix::NatSubnetRules;
 
-const CREDENTIALS_FILE: &str = "AZURE_CREDENTIALS_FILE";
-const CLIENT_ID: &str = "AZURE_CLIENT_ID";
-const TENANT_ID: &str = "AZURE_TENANT_ID";
-const TOKEN_FILE: &str = "AZURE_FEDERATED_TOKEN_FILE";
-/// HyperShift's switch to workload identity; the identity itself is in the other variables.
-const PLS_CLIENT_ID: &str = "AZURE_PLS_CLIENT_ID";
+/// The Azure cloud, and the credential for it.
+#[derive(Debug, Clone)]
+pub struct Azure {
+    /// The cloud's name as HostedControlPlanes spell it.
+    pub cloud_name: &'static str,
+    /// Addresses and audience of the cloud.
+    pub cloud: Cloud,
+    /// How the process authenticates itself.
+    pub credential: CredentialSource,
+    /// How ARM and the authority are reached; a client can be built from it.
+    pub http: HttpSettings,
+}
 
-/// The clouds, spelt as HostedControlPlanes spell them. The last three need their addresses as settings.
-const CLOUDS: [&str; 6] = [
-    "AzurePublicCloud",
-    "AzureUSGovernmentCloud",
-    "AzureChinaCloud",
-    "AzureGermanCloud",
-    "AzureBleuCloud",
-    "AzureStackCloud",
-];
+/// The settings of role `ho`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Management {
+    /// Subscription of the load balancers and Private Link Services.
+    pub subscription: SubscriptionId,
+    /// Resource group of the load balancers and Private Link Services.
+    pub resource_group: String,
+    /// The other settings of the role.
+    pub ho: Ho,
+}
 
 pub(super) fn azure(
-    reader: &mut Reader<'_>,
+    settings: &Connections,
     roles: &BTreeSet<Role>,
     credential: Option<CredentialSource>,
+    environment: &Environment,
+    problems: &mut Problems,
 ) -> Option<Azure> {
-    let cloud = cloud(reader);
-    let http = http(reader, roles);
-    let (cloud_name, cloud) = cloud?;
+    let cloud = cloud(settings, problems);
+    let http = http(settings, roles, environment);
+    // Building a client reads the CA file and the proxy's address; it opens no connection.
+    problems.check(http.client())?;
     Some(Azure {
-        cloud_name,
-        cloud,
+        cloud_name: settings.cloud,
+        cloud: cloud?,
         credential: credential?,
-        http: http?,
+        http,
     })
 }
 
 /// The named cloud, with the addresses that were given instead of its own.
-fn cloud(reader: &mut Reader<'_>) -> Option<(&'static str, Cloud)> {
-    let named = reader.one(&CLOUD, |given| {
-        let known = CLOUDS.into_iter().find(|name| name.eq_ignore_ascii_case(given));
-        known.ok_or_else(|| CloudError::UnknownName(given.to_owned()))
-    });
-    // If the name is wrong, the other settings are still checked.
-    let name = named.unwrap_or(CLOUDS[0]);
+fn cloud(settings: &Connections, problems: &mut Problems) -> Option<Cloud> {
+    let Connections {
+        cloud: name,
+        arm_endpoint,
+        authority,
+        audience,
+        ..
+    } = settings;
     let known = Cloud::by_name(name).ok();
-    let addresses = [&ARM_ENDPOINT, &AUTHORITY, &AUDIENCE];
-    for setting in addresses.into_iter().filter(|_| known.is_none()) {
-        if !reader.is_given(setting) {
-            reader.missing(setting, &format!(": that of {name} has to be given"));
+    if known.is_none() {
+        let addresses = [
+            ("--arm-endpoint (or HYPERLINK_ARM_ENDPOINT)", arm_endpoint),
+            ("--authority (or AZURE_AUTHORITY_HOST)", authority),
+            ("--audience (or HYPERLINK_AUDIENCE)", audience),
+        ];
+        for (flag, _) in addresses.iter().filter(|(_, given)| given.is_none()) {
+            problems.add(format!("{flag} is missing: that of {name} has to be given"));
         }
     }
-    let is_known = known.is_some();
-    let base = known.unwrap_or_else(Cloud::public);
-    let parts = (base.endpoint().as_str(), base.authority().as_str(), base.audience());
-    let endpoint = reader.one(&ARM_ENDPOINT, |given| Cloud::custom(given, parts.1, parts.2));
-    let authority = reader.one(&AUTHORITY, |given| Cloud::custom(parts.0, given, parts.2));
-    let audience = reader.one(&AUDIENCE, |given| Cloud::custom(parts.0, parts.1, given));
-    let endpoint = endpoint.as_ref().unwrap_or(&base).endpoint();
-    if is_known && endpoint != base.endpoint() && !reader.is_given(&AUDIENCE) {
-        reader.missing(&AUDIENCE, &format!(": {endpoint} is not the ARM endpoint of {name}"));
-    }
-    let authority = authority.as_ref().unwrap_or(&base).authority();
-    let audience = audience.as_ref().unwrap_or(&base).audience();
-    let cloud = Cloud::custom(endpoint.as_str(), authority.as_str(), audience);
-    Some((name, cloud.ok()?))
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Kind {
-    SecretFile,
-    WorkloadIdentity,
-    ManagedIdentity,
-    AzureCli,
-}
-
-fn kind(word: &str) -> Result<Kind, String> {
-    match word {
-        "secret-file" => Ok(Kind::SecretFile),
-        "workload-identity" => Ok(Kind::WorkloadIdentity),
-        "managed-identity" => Ok(Kind::ManagedIdentity),
-        "azure-cli" => Ok(Kind::AzureCli),
-        _ => Err(format!(
-            "unknown credential {word:?}: use secret-file, workload-identity, managed-identity or azure-cli"
-        )),
-    }
-}
-
-pub(super) fn credential(reader: &mut Reader<'_>, roles: &BTreeSet<Role>) -> Option<CredentialSource> {
-    let kind = if reader.is_given(&CREDENTIAL) {
-        reader.one(&CREDENTIAL, kind)?
-    } else {
-        described(reader, roles)?
-    };
-    match kind {
-        Kind::SecretFile => {
-            let path = PathBuf::from(needed(reader, CREDENTIALS_FILE, "secret-file")?);
-            credentials_file(reader, &path)?;
-            Some(CredentialSource::SecretFile { path })
-        }
-        Kind::WorkloadIdentity => workload_identity(reader),
-        Kind::ManagedIdentity => Some(CredentialSource::ManagedIdentity {
-            client_id: reader.environment.variable(CLIENT_ID),
-        }),
-        Kind::AzureCli => Some(CredentialSource::AzureCli),
-    }
-}
-
-fn workload_identity(reader: &mut Reader<'_>) -> Option<CredentialSource> {
-    let variables = [CLIENT_ID, TENANT_ID, TOKEN_FILE];
-    if variables.iter().all(|name| reader.environment.variable(name).is_none()) {
-        reader.problem(format!(
-            "{CLIENT_ID}, {TENANT_ID} and {TOKEN_FILE} are missing; credential workload-identity needs them: its webhook sets them when a \
-             pod is made, so install it and make the pod anew, or set them all"
+    let base = known.clone().unwrap_or_else(Cloud::public);
+    let cloud = problems.check(Cloud::custom(
+        arm_endpoint.as_deref().unwrap_or(base.endpoint().as_str()),
+        authority.as_deref().unwrap_or(base.authority().as_str()),
+        audience.as_deref().unwrap_or(base.audience()),
+    ))?;
+    let endpoint = cloud.endpoint();
+    if known.is_some() && endpoint != base.endpoint() && audience.is_none() {
+        problems.add(format!(
+            "--audience (or HYPERLINK_AUDIENCE) is missing: {endpoint} is not the ARM endpoint of {name}"
         ));
-        return None;
     }
-    let [client, tenant, token_file] = variables.map(|name| needed(reader, name, "workload-identity"));
-    Some(CredentialSource::WorkloadIdentity {
-        tenant: tenant?,
-        client: client?,
-        // It may not exist yet: HyperShift's token minter starts at the same time.
-        token_file: token_file?.into(),
-    })
+    Some(cloud)
 }
 
-/// The credential that HyperShift's variables describe. HyperShift's operator uses workload identity if its switch is
-/// set, else the file; the control plane operator uses the federated token. Two that contradict each other are a
-/// problem, never a guess.
-fn described(reader: &mut Reader<'_>, roles: &BTreeSet<Role>) -> Option<Kind> {
-    let is_set = |name| reader.environment.variable(name).is_some();
-    let file = is_set(CREDENTIALS_FILE);
-    if file && is_set(PLS_CLIENT_ID) {
-        two_credentials(reader, PLS_CLIENT_ID);
-        None
-    } else if file && is_set(TOKEN_FILE) && roles.contains(&Role::Cpo) {
-        two_credentials(reader, TOKEN_FILE);
-        None
-    } else if file {
-        Some(Kind::SecretFile)
-    } else if [PLS_CLIENT_ID, CLIENT_ID, TENANT_ID, TOKEN_FILE]
-        .into_iter()
-        .any(is_set)
-    {
-        Some(Kind::WorkloadIdentity)
-    } else {
-        reader.problem(format!(
-            "no credential: set {CREDENTIALS_FILE}, or {CLIENT_ID}, {TENANT_ID} and {TOKEN_FILE}, or choose with --credential (or {})",
-            CREDENTIAL.variable
-        ));
-        None
-    }
-}
-
-fn two_credentials(reader: &mut Reader<'_>, other: &str) {
-    reader.problem(format!(
-        "two credentials: {CREDENTIALS_FILE} and {other} are both set; unset one or choose with --credential (or {})",
-        CREDENTIAL.variable
-    ));
-}
-
-fn needed(reader: &mut Reader<'_>, variable: &str, credential: &str) -> Option<String> {
-    let value = reader.environment.variable(variable);
-    if value.is_none() {
-        reader.problem(format!("{variable} is missing; credential {credential} needs it"));
-    }
-    value
-}
-
-/// Only checks the file; it is read again for each token.
-fn credentials_file(reader: &mut Reader<'_>, path: &Path) -> Option<CredentialsFile> {
-    match CredentialsFile::read(path) {
-        Ok(file) => Some(file),
-        Err(error) => {
-            reader.problem(format!("{CREDENTIALS_FILE}: {error}"));
-            None
-        }
-    }
-}
-
-fn http(reader: &mut Reader<'_>, roles: &BTreeSet<Role>) -> Option<HttpSettings> {
+fn http(settings: &Connections, roles: &BTreeSet<Role>, environment: &Environment) -> HttpSettings {
     let words: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
-    let environment = reader.environment;
     let either = |upper, lower| environment.variable(upper).or_else(|| environment.variable(lower));
-    let proxy = ProxySettings {
-        https_proxy: either("HTTPS_PROXY", "https_proxy").map(Into::into),
-        no_proxy: either("NO_PROXY", "no_proxy"),
-    };
-    let settings = HttpSettings {
-        ca_file: reader.one(&CA_FILE, parse::path),
-        proxy,
+    HttpSettings {
+        ca_file: settings.ca_file.clone(),
+        proxy: ProxySettings {
+            https_proxy: either("HTTPS_PROXY", "https_proxy").map(Into::into),
+            no_proxy: either("NO_PROXY", "no_proxy"),
+        },
         ..HttpSettings::new(&words.join(","))
-    };
-    // Building a client reads the CA file and the proxy's address; it opens no connection.
-    match settings.client() {
-        Ok(_) => Some(settings),
-        Err(error) => {
-            reader.problem(error.to_string());
-            None
-        }
     }
 }
 
-pub(super) fn management(reader: &mut Reader<'_>, credential: Option<&CredentialSource>) -> Option<Management> {
-    let subscription = if reader.is_given(&SUBSCRIPTION) {
-        reader.one(&SUBSCRIPTION, parse::subscription)
-    } else {
-        subscription_of(reader, credential)
+pub(super) fn management(
+    ho: Ho,
+    credential: Option<&CredentialSource>,
+    environment: &Environment,
+    problems: &mut Problems,
+) -> Option<Management> {
+    let subscription = match &ho.subscription {
+        Some(subscription) => Some(subscription.clone()),
+        None => subscription_of(credential, environment, problems),
     };
-    let resource_group = reader.required(&RESOURCE_GROUP, "; role ho needs it", parse::resource_group);
-    let also_manage = reader.list(&ALSO_MANAGE, parse::scope);
-    let nat_prefix_length = reader.one(&NAT_PREFIX_LENGTH, parse::nat_prefix_length);
-    let nat_address_pool = reader.one(&NAT_ADDRESS_POOL, parse::network);
-    if let (Some(length), Some(pool)) = (nat_prefix_length, nat_address_pool)
-        && pool.prefix_len() > length
-    {
-        reader.problem(format!(
-            "--{} {pool} has no room for a NAT subnet of --{} {length}",
-            NAT_ADDRESS_POOL.flag, NAT_PREFIX_LENGTH.flag
+    let missing = "--resource-group (or AZURE_RESOURCE_GROUP) is missing; role ho needs it";
+    let resource_group = problems.check(ho.resource_group.clone().ok_or(missing));
+    let length = ho.nat_prefix_length;
+    if let Some(pool) = ho.nat_address_pool.filter(|pool| pool.prefix_len() > length) {
+        problems.add(format!(
+            "--nat-address-pool {pool} has no room for a NAT subnet of --nat-prefix-length {length}"
         ));
     }
-    let nat_subnet = reader.one(&NAT_SUBNET_ID, parse::subnet);
-    if let (Some(subscription), Some(subnet)) = (&subscription, &nat_subnet)
+    if let (Some(subscription), Some(subnet)) = (&subscription, &ho.nat_subnet_id)
         && subnet.subscription() != subscription
     {
-        reader.problem(format!("--{} is not in --{}", NAT_SUBNET_ID.flag, SUBSCRIPTION.flag));
+        problems.add("--nat-subnet-id is not in --subscription");
     }
-    let aggregate_conditions = reader.one(&AGGREGATE_CONDITIONS, parse::boolean);
-    let frontend_match = reader.one(&FRONTEND_MATCH, parse::frontend_match);
     Some(Management {
         subscription: subscription?,
         resource_group: resource_group?,
-        also_manage,
-        nat: NatSubnetRules {
-            prefix_length: nat_prefix_length?,
-            pool: nat_address_pool,
-        },
-        nat_subnet,
-        frontend_match: frontend_match?,
-        aggregate_conditions: aggregate_conditions?,
+        ho,
     })
 }
 
-/// The subscription that the credentials file names; a wrong one is a problem.
-fn subscription_of(reader: &mut Reader<'_>, credential: Option<&CredentialSource>) -> Option<SubscriptionId> {
+/// The subscription that the credentials file names.
+fn subscription_of(
+    credential: Option<&CredentialSource>,
+    environment: &Environment,
+    problems: &mut Problems,
+) -> Option<SubscriptionId> {
     match credential {
         Some(CredentialSource::SecretFile { path }) => {
-            let file = credentials_file(reader, path)?;
-            let wrong = |error| format!("subscriptionId of {CREDENTIALS_FILE}: {error}");
-            let checked = parse::subscription(&file.subscription).map_err(wrong);
-            checked.map_err(|problem| reader.problem(problem)).ok()
+            let file = CredentialsFile::read(path).map_err(|error| error.to_string());
+            let named = file.and_then(|file| value::subscription(&file.subscription).map_err(str::to_owned));
+            problems.check(named.map_err(|error| format!("subscriptionId of {CREDENTIALS_FILE}: {error}")))
         }
         // The problem is the file, which is reported already.
-        None if reader.environment.variable(CREDENTIALS_FILE).is_some() => None,
+        None if environment.variable(CREDENTIALS_FILE).is_some() => None,
         _ => {
-            reader.missing(&SUBSCRIPTION, "; role ho needs it");
+            problems.add("--subscription (or AZURE_SUBSCRIPTION_ID) is missing; role ho needs it");
             None
         }
     }

@@ -2,10 +2,19 @@
 
 use std::io::Write;
 
+use std::time::Duration;
+
+use clap::Parser;
 use rstest::rstest;
 use tempfile::NamedTempFile;
 
 use super::*;
+use crate::azure::auth::{Cloud, CredentialSource};
+use crate::azure::id::SubscriptionId;
+use crate::azure::scope::Scope as AzureScope;
+use crate::leader::LeaseTimes;
+use crate::names::FrontendMatch;
+use crate::telemetry::Format;
 
 mod azure;
 mod credentials;
@@ -13,19 +22,21 @@ mod wrong;
 
 const SUBSCRIPTION: &str = "11111111-2222-3333-4444-555555555555";
 
-fn flags(line: &[(&str, &str)]) -> Given {
-    let mut given = Given::default();
-    for setting in SETTINGS {
-        let values = line.iter().filter(|(flag, _)| *flag == setting.flag);
-        let values: Vec<String> = values.map(|(_, value)| (*value).to_owned()).collect();
-        if !values.is_empty() {
-            given.set(setting, values);
-        }
-    }
-    for (flag, _) in line {
-        assert!(SETTINGS.iter().any(|setting| setting.flag == *flag), "{flag}");
-    }
-    given
+fn parsed<P: Parser>(line: &[(&str, &str)], environment: &Environment) -> Result<P, Vec<String>> {
+    let flags = line.iter().map(|(flag, value)| format!("--{flag}={value}"));
+    let parsed = parse(std::iter::once("hyperlink".to_owned()).chain(flags), environment);
+    parsed.map_err(|error| vec![error.to_string().split("\n\n").next().unwrap().to_owned()])
+}
+
+/// The configuration of `hyperlink run`, or what is wrong: clap's first paragraph, or all problems.
+fn resolve(line: &[(&str, &str)], environment: &Environment) -> Result<Config, Vec<String>> {
+    let settings: RunSettings = parsed(line, environment)?;
+    settings.resolve(environment).map_err(|problems| problems.0)
+}
+
+fn resolve_for_plan(line: &[(&str, &str)], environment: &Environment) -> Result<Config, Vec<String>> {
+    let settings: PlanSettings = parsed(line, environment)?;
+    settings.resolve(environment).map_err(|problems| problems.0)
 }
 
 /// The documented file of allowed scopes.
@@ -52,14 +63,14 @@ const HO: [(&str, &str); 8] = [
     ("HYPERLINK_ALLOW_SCOPES", EXAMPLE),
 ];
 
-fn cpo(line: &[(&str, &str)]) -> Result<Config, Problems> {
+fn cpo(line: &[(&str, &str)]) -> Result<Config, Vec<String>> {
     let line = [&[("role", "cpo")], line].concat();
-    resolve(&flags(&line), &Environment::of(&CPO))
+    resolve(&line, &Environment::of(&CPO))
 }
 
-fn ho(line: &[(&str, &str)]) -> Result<Config, Problems> {
+fn ho(line: &[(&str, &str)]) -> Result<Config, Vec<String>> {
     let line = [&[("role", "ho")], line].concat();
-    resolve(&flags(&line), &Environment::of(&HO))
+    resolve(&line, &Environment::of(&HO))
 }
 
 fn credentials_file(subscription: &str) -> NamedTempFile {
@@ -80,15 +91,16 @@ fn path(file: &NamedTempFile) -> &str {
 fn defaults_are_those_of_the_help() {
     let config = ho(&[]).unwrap();
     assert_eq!(config.roles, BTreeSet::from([Role::Ho]));
-    assert_eq!(config.namespace, None);
-    assert_eq!(config.concurrency.get(), 64);
-    assert_eq!(config.resync, Duration::from_secs(300));
-    assert_eq!(config.record_resync, Duration::from_secs(2700));
-    assert_eq!(config.serving.metrics, "127.0.0.1:8080".parse().unwrap());
-    assert!(config.serving.probes.is_none() && config.serving.secure.is_none());
+    assert_eq!(config.scope.namespace, None);
+    let run = config.run.unwrap();
+    assert_eq!(run.concurrency, 64);
+    assert_eq!(config.intervals.resync, Duration::from_secs(300));
+    assert_eq!(config.intervals.record_resync, Duration::from_secs(2700));
+    assert_eq!(run.serving.metrics, "127.0.0.1:8080".parse().unwrap());
+    assert!(run.serving.probes.is_none() && run.serving.secure.is_none());
     assert_eq!(config.kubeconfig, None);
     assert_eq!(
-        config.lease.unwrap(),
+        run.lease,
         Lease {
             namespace: "hypershift".into(),
             times: LeaseTimes {
@@ -106,17 +118,19 @@ fn defaults_are_those_of_the_help() {
         Some(Management {
             subscription: SubscriptionId::parse(SUBSCRIPTION).unwrap(),
             resource_group: "management".into(),
-            also_manage: vec![],
-            nat: NatSubnetRules {
-                prefix_length: 28,
-                pool: None,
+            ho: Ho {
+                subscription: Some(SubscriptionId::parse(SUBSCRIPTION).unwrap()),
+                resource_group: Some("management".into()),
+                also_manage: vec![],
+                nat_prefix_length: 28,
+                nat_address_pool: None,
+                nat_subnet_id: None,
+                frontend_match: FrontendMatch::Name,
+                aggregate_conditions: false,
             },
-            nat_subnet: None,
-            frontend_match: FrontendMatch::Name,
-            aggregate_conditions: false,
         })
     );
-    assert_eq!(config.log.format, telemetry::Format::Text);
+    assert_eq!(config.log.format, Format::Text);
 }
 
 #[rstest]
@@ -124,7 +138,7 @@ fn defaults_are_those_of_the_help() {
 #[case::with_a_comma(&[("role", "cpo, ho")])]
 #[case::twice_the_same(&[("role", "ho,cpo,ho")])]
 fn both_roles_in_one_process(#[case] line: &[(&str, &str)]) {
-    let config = resolve(&flags(line), &Environment::of(&HO)).unwrap();
+    let config = resolve(line, &Environment::of(&HO)).unwrap();
     assert_eq!(config.roles, BTreeSet::from(Role::ALL));
     assert!(config.management.is_some());
 }
@@ -137,28 +151,40 @@ fn flag_precedes_its_variable_and_an_empty_variable_is_none() {
         ("HYPERLINK_RESYNC", "1m"),
         ("HYPERLINK_NAMESPACE", " "),
     ]);
-    let given = flags(&[("resync", "5s")]);
-    let config = resolve(&given, &Environment::of(&variables)).unwrap();
-    assert_eq!(config.resync, Duration::from_secs(5));
-    assert_eq!(config.namespace, None);
-    let config = resolve(&Given::default(), &Environment::of(&variables)).unwrap();
-    assert_eq!(config.resync, Duration::from_secs(60));
+    let config = resolve(&[("resync", "5s")], &Environment::of(&variables)).unwrap();
+    assert_eq!(config.intervals.resync, Duration::from_secs(5));
+    assert_eq!(config.scope.namespace, None);
+    let config = resolve(&[], &Environment::of(&variables)).unwrap();
+    assert_eq!(config.intervals.resync, Duration::from_secs(60));
+}
+
+#[test]
+fn list_in_a_variable_has_commas_and_gives_way_to_its_flag() {
+    let variables = [&CPO[..], &[("HYPERLINK_EXCLUDE_NAMESPACE", "a, b,\n")]].concat();
+    let config = resolve(&[("role", "cpo")], &Environment::of(&variables)).unwrap();
+    assert_eq!(config.scope.exclude_namespaces, ["a", "b"]);
+    let line = [
+        ("role", "cpo"),
+        ("exclude-namespace", "c"),
+        ("exclude-namespace", "d, e"),
+    ];
+    let config = resolve(&line, &Environment::of(&variables)).unwrap();
+    assert_eq!(config.scope.exclude_namespaces, ["c", "d", "e"]);
 }
 
 #[test]
 fn plan_leads_nobody_and_includes_ho_where_its_group_is_set() {
     let roles = |line: &[(&str, &str)], variables: &[(&str, &str)]| {
-        let config = resolve_for_plan(&flags(line), &Environment::of(variables)).unwrap();
-        assert_eq!(config.lease, None);
+        let config = resolve_for_plan(line, &Environment::of(variables)).unwrap();
+        assert!(config.run.is_none());
         Vec::from_iter(config.roles)
     };
     // Neither of these says where a lease is.
     assert_eq!(roles(&[], &CPO[..3]), [Role::Cpo]);
     assert_eq!(roles(&[], &HO[..6]), [Role::Ho, Role::Cpo]);
     assert_eq!(roles(&[("role", "ho")], &HO[..6]), [Role::Ho]);
-    let given = flags(&[("role", "ho")]);
-    let problems = resolve_for_plan(&given, &Environment::of(&CPO)).unwrap_err();
-    assert!(problems.to_string().contains("--resource-group"), "{problems}");
+    let problems = resolve_for_plan(&[("role", "ho")], &Environment::of(&CPO)).unwrap_err();
+    assert!(problems[1].starts_with("--resource-group"), "{problems:?}");
 }
 
 #[rstest]
@@ -170,22 +196,23 @@ fn guest_side_of_many_namespaces_needs_the_allowed_scopes(#[case] role: &str) {
         .filter(|(name, _)| *name != "HYPERLINK_ALLOW_SCOPES")
         .collect();
     let environment = Environment::of(&variables);
-    let resolved = |line: &[(&str, &str)]| resolve(&flags(&[&[("role", role)], line].concat()), &environment);
+    let resolved = |line: &[(&str, &str)]| resolve(&[&[("role", role)], line].concat(), &environment);
     assert_eq!(
-        resolved(&[]).unwrap_err().all(),
+        resolved(&[]).unwrap_err(),
         ["--allow-scopes (or HYPERLINK_ALLOW_SCOPES) is missing; role cpo needs it, or --namespace"]
     );
     assert!(
         resolved(&[("namespace", "clusters-one")])
             .unwrap()
+            .scope
             .allow_scopes
             .is_none()
     );
     let config = resolved(&[("allow-scopes", EXAMPLE)]).unwrap();
-    assert_eq!(config.allow_scopes.unwrap().allowed().borrow().entries(), 3);
+    assert_eq!(config.scope.allow_scopes.unwrap().allowed().borrow().entries(), 3);
     // Narrower still: that namespace, and only what the file allows to it.
     let both = resolved(&[("allow-scopes", EXAMPLE), ("namespace", "clusters-one")]);
-    assert!(both.unwrap().allow_scopes.is_some());
+    assert!(both.unwrap().scope.allow_scopes.is_some());
 }
 
 #[test]
@@ -194,8 +221,8 @@ fn management_side_of_many_namespaces_needs_no_allowed_scopes() {
         .into_iter()
         .filter(|(name, _)| *name != "HYPERLINK_ALLOW_SCOPES")
         .collect();
-    let config = resolve(&flags(&[("role", "ho")]), &Environment::of(&variables)).unwrap();
-    assert!(config.allow_scopes.is_none());
+    let config = resolve(&[("role", "ho")], &Environment::of(&variables)).unwrap();
+    assert!(config.scope.allow_scopes.is_none());
 }
 
 #[rstest]
@@ -208,7 +235,7 @@ fn secure_metrics_make_a_certificate_of_their_own(#[case] address: &str) {
         ("metrics-secure", "true"),
         ("probe-bind", "0.0.0.0:8081"),
     ];
-    let serving = ho(&line).unwrap().serving;
+    let serving = ho(&line).unwrap().run.unwrap().serving;
     assert_eq!(serving.metrics, address.parse().unwrap());
     assert_eq!(serving.probes, Some("0.0.0.0:8081".parse().unwrap()));
     assert!(serving.secure.is_some());
@@ -217,7 +244,8 @@ fn secure_metrics_make_a_certificate_of_their_own(#[case] address: &str) {
 #[test]
 fn plain_metrics_may_be_on_any_loopback_address() {
     for address in ["127.0.0.1:0", "127.8.8.8:80", "[::1]:80"] {
-        assert!(ho(&[("metrics-bind", address)]).unwrap().serving.secure.is_none());
+        let run = ho(&[("metrics-bind", address)]).unwrap().run;
+        assert!(run.unwrap().serving.secure.is_none());
     }
 }
 
@@ -225,18 +253,18 @@ fn plain_metrics_may_be_on_any_loopback_address() {
 #[case::own_flag(&[("lease-namespace", "leases"), ("namespace", "scope")], "leases")]
 #[case::pod_namespace(&[("namespace", "scope")], "clusters-one")]
 fn lease_namespace_in_a_pod(#[case] line: &[(&str, &str)], #[case] expected: &str) {
-    assert_eq!(cpo(line).unwrap().lease.unwrap().namespace, expected);
+    assert_eq!(cpo(line).unwrap().run.unwrap().lease.namespace, expected);
 }
 
 #[test]
 fn lease_namespace_outside_a_pod_is_the_scope_or_must_be_given() {
     let environment = Environment::of(&[]);
     let line = [("role", "cpo"), ("credential", "azure-cli"), ("allow-scopes", EXAMPLE)];
-    let problems = resolve(&flags(&line), &environment).unwrap_err();
-    assert_eq!(problems.all().len(), 1);
-    assert!(problems.all()[0].starts_with("--lease-namespace"), "{problems}");
+    let problems = resolve(&line, &environment).unwrap_err();
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].starts_with("--lease-namespace"), "{problems:?}");
     let line = [&line[..], &[("namespace", "scope")]].concat();
-    let config = resolve(&flags(&line), &environment).unwrap();
-    assert_eq!(config.lease.as_ref().unwrap().namespace, "scope");
+    let config = resolve(&line, &environment).unwrap();
+    assert_eq!(config.run.unwrap().lease.namespace, "scope");
     assert_eq!(config.azure.credential, CredentialSource::AzureCli);
 }

@@ -40,7 +40,11 @@ impl Items {
         Self {
             token: readiness.item("azure token"),
             arm: readiness.item("azure resource manager"),
-            scopes: config.allow_scopes.as_ref().map(|_| readiness.item("allowed scopes")),
+            scopes: config
+                .scope
+                .allow_scopes
+                .as_ref()
+                .map(|_| readiness.item("allowed scopes")),
             roles: roles.map(|role| (role, RoleItems::of(readiness, role))).collect(),
         }
     }

@@ -36,8 +36,8 @@ struct RoleFile {
 ///
 /// A file is not a valid role.
 pub(super) fn rights(config: &Config, role: Role) -> anyhow::Result<Vec<ResourceAttributes>> {
-    let scope = config.namespace.as_deref();
-    let aggregates = config.management.as_ref().is_some_and(|m| m.aggregate_conditions);
+    let scope = config.scope.namespace.as_deref();
+    let aggregates = config.management.as_ref().is_some_and(|m| m.ho.aggregate_conditions);
     let files = match role {
         Role::Ho if aggregates => vec![HO, HO_AGGREGATE],
         Role::Ho => vec![HO],
@@ -168,18 +168,16 @@ fn listed(rights: &[ResourceAttributes]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::iter;
+
     use hyperlink::api::markers::SERVICES;
-    use hyperlink::config::{self, Environment, Given, SETTINGS};
+    use hyperlink::config::{self, Environment, RunSettings};
     use hyperlink::observer::external_services;
 
     use super::*;
 
     fn configured(flags: &[(&str, &str)]) -> Config {
-        let mut given = Given::default();
-        for (flag, value) in flags {
-            let setting = SETTINGS.iter().find(|setting| setting.flag == *flag).unwrap();
-            given.set(setting, [(*value).to_owned()]);
-        }
+        let flags = flags.iter().map(|(flag, value)| format!("--{flag}={value}"));
         let variables = [
             ("AZURE_CLIENT_ID", "client"),
             ("AZURE_TENANT_ID", "tenant"),
@@ -188,7 +186,9 @@ mod tests {
             ("AZURE_RESOURCE_GROUP", "group"),
             ("POD_NAMESPACE", "hyperlink"),
         ];
-        config::resolve(&given, &Environment::of(&variables)).unwrap()
+        let environment = Environment::of(&variables);
+        let settings: RunSettings = config::parse(iter::once("run".to_owned()).chain(flags), &environment).unwrap();
+        settings.resolve(&environment).unwrap()
     }
 
     fn namespaces(config: &Config, role: Role, resource: &str) -> Vec<Option<String>> {

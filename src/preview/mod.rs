@@ -37,7 +37,7 @@ pub(crate) struct Plan {
 /// Plans for the roles of this configuration, one after the other.
 pub(crate) async fn plan(config: &Config, object: &Object) -> anyhow::Result<Plan> {
     let Object { namespace, name } = object;
-    if let Some(served) = config.namespace.as_ref().filter(|served| *served != namespace) {
+    if let Some(served) = config.scope.namespace.as_ref().filter(|served| *served != namespace) {
         bail!("--namespace says that only {served} is served");
     }
     if manager::excluded(config).contains(namespace) {

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use async_trait::async_trait;
 use bytes::Bytes;
 use e2e::kubeconfig::Access;
@@ -20,7 +20,7 @@ use hyperlink::azure::observation_cache::ObservationCache;
 use hyperlink::azure::ports::Gate;
 use hyperlink::azure::resource::Kind;
 use hyperlink::azure::transport::{HttpsTransport, Transport, TransportError};
-use hyperlink::config::{self, Config, Environment, Given, SETTINGS};
+use hyperlink::config::{self, Config, Environment, RunSettings};
 use hyperlink::controllers::cluster_index::ClusterIndex;
 use hyperlink::controllers::context::{ArmContext, Context};
 use hyperlink::controllers::private_endpoint::{HostedClusters, PrivateEndpointController};
@@ -61,13 +61,16 @@ impl Gate for Alone {
 #[tokio::main]
 async fn main() -> Result<()> {
     e2e::scenario::install_tls_provider();
-    let config = config::resolve(&given()?, &Environment::of_process())?;
+    let environment = Environment::of_process();
+    let settings: RunSettings = config::parse(std::env::args().skip(1), &environment)?;
+    let config = settings.resolve(&environment)?;
+    let run = config.run.as_ref().context("no settings of `hyperlink run`")?;
     telemetry::init(config.log.format, telemetry::filter(&config.log.filter)?)?;
     telemetry::log_panics();
     let path = config.kubeconfig.as_deref().context("no kubeconfig")?;
     let kube = Access::read(path, None).await?.config();
     let metrics = Arc::new(Metrics::new("0", "defective")?);
-    let server = HttpServer::bind(config.serving.clone()).await?;
+    let server = HttpServer::bind(run.serving.clone()).await?;
     tracing::info!(address = %server.metrics()?, probes = %server.probes()?, "started");
     let pages = Pages {
         readiness: Readiness::default(),
@@ -82,13 +85,13 @@ async fn main() -> Result<()> {
             all: Arc::clone(&hosted_clusters),
             cloud: config.azure.cloud_name,
         }),
-        allowed: config.allow_scopes.as_ref().map(ScopesFile::allowed),
+        allowed: config.scope.allow_scopes.as_ref().map(ScopesFile::allowed),
     };
     let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Controller::PrivateEndpoint));
     let (_again, never) = tokio::sync::watch::channel(());
     let scope = Scope {
-        namespace: config.namespace.clone(),
-        concurrency: config.concurrency.get(),
+        namespace: config.scope.namespace.clone(),
+        concurrency: run.concurrency,
         stop: CancellationToken::new(),
         again: never,
         health: Arc::new(WatchHealth::new(Arc::clone(&cx.runtime.metrics))),
@@ -114,27 +117,21 @@ async fn reads_in_a_loop(arm: Client) -> Result<()> {
     }
 }
 
-/// The settings of the command line `run --NAME=VALUE …`.
-fn given() -> Result<Given> {
-    let mut given = Given::default();
-    for argument in std::env::args().skip(2) {
-        let flag = argument.strip_prefix("--").and_then(|flag| flag.split_once('='));
-        let (name, value) = flag.with_context(|| argument.clone())?;
-        let Some(setting) = SETTINGS.iter().find(|setting| setting.flag == name) else {
-            bail!("no setting {name}")
-        };
-        given.set(setting, [value.to_owned()]);
-    }
-    Ok(given)
-}
-
 fn context(config: &Config, kube: kube::Client, metrics: Arc<Metrics>) -> Result<Context> {
     let http = config.azure.http.client()?;
     let cloud = &config.azure.cloud;
     let tokens = TokenCache::new(config.azure.credential.clone(), cloud, http.clone());
     let transport = Arc::new(Defective(HttpsTransport::new(http, cloud, Arc::new(tokens))));
     let endpoint = cloud.endpoint().clone();
+    let intervals = &config.intervals;
     let client = Client::new(transport, endpoint, Arc::new(Alone), metrics.clone());
-    let arm = ArmContext::new(client, ObservationCache::new(config.resync, config.record_resync));
-    Ok(Context::new(Role::Cpo, "defective", kube, arm, metrics, config.resync))
+    let arm = ArmContext::new(client, ObservationCache::new(intervals.resync, intervals.record_resync));
+    Ok(Context::new(
+        Role::Cpo,
+        "defective",
+        kube,
+        arm,
+        metrics,
+        intervals.resync,
+    ))
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, ensure};
+use clap::CommandFactory;
 use e2e::helm::chart;
-use hyperlink::config::{Fallback, SETTINGS};
+use hyperlink::config::RunSettings;
 use serde_json::Value;
 
 use crate::values::defaults;
@@ -38,15 +39,19 @@ fn settings_are_those_of_the_program_with_its_defaults() {
             };
             settings.insert(kebab(name), text);
         }
-        for setting in SETTINGS.iter().filter(|setting| !OF_THE_CHART.contains(&setting.flag)) {
-            let found = settings.remove(setting.flag);
-            let expected = match setting.default {
+        for arg in RunSettings::command().get_arguments() {
+            let flag = arg.get_long().context("no flag")?;
+            if OF_THE_CHART.contains(&flag) {
+                continue;
+            }
+            let found = settings.remove(flag);
+            let default = arg.get_default_values().first();
+            let expected = match default.and_then(|value| value.to_str()) {
                 // Logs of pods are read by programs.
-                Fallback::Value(_) if setting.flag == "log-format" => "json",
-                Fallback::Value(value) => value,
-                Fallback::Words(_) => "",
+                Some(_) if flag == "log-format" => "json",
+                Some(value) => value,
+                None => "",
             };
-            let flag = setting.flag;
             ensure!(
                 found.as_deref() == Some(expected),
                 "--{flag} is {found:?} in values.yaml; name it there and in the schema, or in OF_THE_CHART"

@@ -32,7 +32,7 @@ fn cloud_by_its_name_and_own_endpoint_needs_no_audience() {
 #[case("AzureChinaCloud", Cloud::china())]
 fn clouds_whose_addresses_are_known(#[case] name: &'static str, #[case] cloud: Cloud) {
     let variables = [&CPO[..], &[("AZURE_CLOUD_NAME", name)]].concat();
-    let config = resolve(&flags(&[("role", "cpo")]), &Environment::of(&variables)).unwrap();
+    let config = resolve(&[("role", "cpo")], &Environment::of(&variables)).unwrap();
     assert_eq!((config.azure.cloud_name, config.azure.cloud), (name, cloud));
     assert_eq!(cpo(&[]).unwrap().azure.cloud_name, "AzurePublicCloud");
 }
@@ -49,7 +49,7 @@ fn clouds_whose_addresses_have_to_be_given(#[case] name: &str) {
         "--authority (or AZURE_AUTHORITY_HOST)",
         "--audience (or HYPERLINK_AUDIENCE)",
     ];
-    assert_eq!(problems.all(), expected.map(missing));
+    assert_eq!(problems, expected.map(missing));
     let config = cpo(&[
         ("cloud", name),
         ("arm-endpoint", "https://management.example"),
@@ -75,20 +75,20 @@ fn every_setting_of_role_ho() {
         ("log-level", "debug,kube_runtime=info"),
     ])
     .unwrap();
-    let management = config.management.unwrap();
+    let management = config.management.unwrap().ho;
     let subscription = SubscriptionId::parse(SUBSCRIPTION).unwrap();
     assert_eq!(
         management.also_manage,
         [
-            Scope::Group(subscription.clone(), "old.group".into()),
-            Scope::Subscription(subscription)
+            AzureScope::Group(subscription.clone(), "old.group".into()),
+            AzureScope::Subscription(subscription)
         ]
     );
-    assert_eq!(management.nat.prefix_length, 24);
-    assert_eq!(management.nat.pool, Some("10.1.0.0/16".parse().unwrap()));
-    assert_eq!(management.nat_subnet.map(|id| id.to_string()), Some(subnet));
+    assert_eq!(management.nat_prefix_length, 24);
+    assert_eq!(management.nat_address_pool, Some("10.1.0.0/16".parse().unwrap()));
+    assert_eq!(management.nat_subnet_id.map(|id| id.to_string()), Some(subnet));
     assert_eq!(management.frontend_match, FrontendMatch::Address);
-    assert_eq!(config.log.format, telemetry::Format::Json);
+    assert_eq!(config.log.format, Format::Json);
 }
 
 #[test]
@@ -103,12 +103,12 @@ fn proxy_is_used_and_a_wrong_one_refused_without_its_password() {
             ("https_proxy", proxy),
             ("NO_PROXY", "10.0.0.0/8"),
         ];
-        resolve(&flags(&[("role", "cpo")]), &Environment::of(&variables))
+        resolve(&[("role", "cpo")], &Environment::of(&variables))
     };
     let config = with("http://me:hunter2@proxy.example:3128").unwrap();
     assert!(config.azure.http.proxy.https_proxy.is_some());
     assert_eq!(config.azure.http.proxy.no_proxy.as_deref(), Some("10.0.0.0/8"));
     assert!(!format!("{config:?}").contains("hunter2"));
     let problems = with("ftp://me:hunter2@proxy.example").unwrap_err();
-    assert_eq!(problems.all(), ["the https proxy is not an http or https URL"]);
+    assert_eq!(problems, ["the https proxy is not an http or https URL"]);
 }

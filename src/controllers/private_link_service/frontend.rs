@@ -15,14 +15,7 @@ use crate::controllers::facts::{Facts, Needs};
 use crate::hypershift::problem::Problem;
 use crate::names;
 
-/// How a frontend is proven to belong to the Service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FrontendMatch {
-    /// By its name, which Azure's cloud provider derives from the Service's UID, and by its address.
-    Name,
-    /// By its address alone, for other providers: not one that Azure's derived from another Service's UID.
-    Address,
-}
+pub use crate::names::FrontendMatch;
 
 /// The Service of the same name as the custom resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
