@@ -6,9 +6,13 @@ use super::credential::CREDENTIALS_FILE;
 use super::settings::{Connections, Ho};
 use super::{Environment, Problems, value};
 use crate::api::Role;
-use crate::azure::auth::{Cloud, CredentialSource, CredentialsFile};
+use crate::azure::auth::{Cloud, CloudError, CredentialSource, CredentialsFile};
 use crate::azure::https::{HttpSettings, ProxySettings};
 use crate::azure::id::SubscriptionId;
+
+const ARM_ENDPOINT: &str = "--arm-endpoint (or HYPERLINK_ARM_ENDPOINT)";
+const AUTHORITY: &str = "--authority (or AZURE_AUTHORITY_HOST)";
+const AUDIENCE: &str = "--audience (or HYPERLINK_AUDIENCE)";
 
 /// The Azure cloud, and the credential for it.
 #[derive(Debug, Clone)]
@@ -65,27 +69,37 @@ fn cloud(settings: &Connections, problems: &mut Problems) -> Option<Cloud> {
     let known = Cloud::by_name(name).ok();
     if known.is_none() {
         let addresses = [
-            ("--arm-endpoint (or HYPERLINK_ARM_ENDPOINT)", arm_endpoint),
-            ("--authority (or AZURE_AUTHORITY_HOST)", authority),
-            ("--audience (or HYPERLINK_AUDIENCE)", audience),
+            (ARM_ENDPOINT, arm_endpoint),
+            (AUTHORITY, authority),
+            (AUDIENCE, audience),
         ];
         for (flag, _) in addresses.iter().filter(|(_, given)| given.is_none()) {
             problems.add(format!("{flag} is missing: that of {name} has to be given"));
         }
     }
     let base = known.clone().unwrap_or_else(Cloud::public);
-    let cloud = problems.check(Cloud::custom(
-        arm_endpoint.as_deref().unwrap_or(base.endpoint().as_str()),
-        authority.as_deref().unwrap_or(base.authority().as_str()),
-        audience.as_deref().unwrap_or(base.audience()),
-    ))?;
-    let endpoint = cloud.endpoint();
-    if known.is_some() && endpoint != base.endpoint() && audience.is_none() {
+    let own_endpoint = base.endpoint().as_str();
+    let own_authority = base.authority().as_str();
+    let own_audience = base.audience();
+    let is_own_audience = audience.is_none();
+    let endpoint = arm_endpoint.as_deref().unwrap_or(own_endpoint);
+    let authority = authority.as_deref().unwrap_or(own_authority);
+    let audience = audience.as_deref().unwrap_or(own_audience);
+    // Each by itself, so that all wrong ones are reported.
+    let mut check = |flag: &str, cloud: Result<Cloud, CloudError>| {
+        problems.check(cloud.map_err(|error| format!("{flag}: {error}")))
+    };
+    let at_endpoint = check(ARM_ENDPOINT, Cloud::custom(endpoint, own_authority, own_audience));
+    check(AUTHORITY, Cloud::custom(own_endpoint, authority, own_audience));
+    check(AUDIENCE, Cloud::custom(own_endpoint, own_authority, audience));
+    let elsewhere = at_endpoint.filter(|cloud| cloud.endpoint() != base.endpoint());
+    if let Some(cloud) = elsewhere.filter(|_| known.is_some() && is_own_audience) {
+        let endpoint = cloud.endpoint();
         problems.add(format!(
-            "--audience (or HYPERLINK_AUDIENCE) is missing: {endpoint} is not the ARM endpoint of {name}"
+            "{AUDIENCE} is missing: {endpoint} is not the ARM endpoint of {name}"
         ));
     }
-    Some(cloud)
+    Cloud::custom(endpoint, authority, audience).ok()
 }
 
 fn http(settings: &Connections, roles: &BTreeSet<Role>, environment: &Environment) -> HttpSettings {
