@@ -1,5 +1,6 @@
 //! Builds clients, waits for what the roles need, runs their controllers while leading, and stops in order.
 
+mod arm_gate;
 mod items;
 pub(crate) mod management_cluster;
 mod own_pod;
@@ -29,8 +30,8 @@ use hyperlink::controllers::private_link_service::nat_prefix::NatSubnetRules;
 use hyperlink::controllers::private_link_service::plan::Settings;
 use hyperlink::controllers::watch::Scope;
 use hyperlink::http::{HttpServer, Pages, Readiness, ReadinessItem};
-use hyperlink::leader::{Elector, LeaseSettings, Standing, Worked, gated_client};
 use hyperlink::metrics::{Controller as Label, Metrics};
+use hyperlink::runtime::leader::{Elector, LeaseSettings, Standing, Worked, gated_client};
 use hyperlink::runtime::reconcile::Runner;
 use hyperlink::runtime::watch_health::WatchHealth;
 use hyperlink::scopes_file::ScopesFile;
@@ -40,6 +41,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli;
+use arm_gate::ArmGate;
 use items::{Items, RoleItems};
 use store::{follow_watches, show_objects};
 use waits::{keep_token, wait_for_arm, wait_for_crd, with_heartbeat};
@@ -170,7 +172,7 @@ async fn run_roles(
 async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: CancellationToken) -> anyhow::Result<()> {
     let lease = lease(&shared.config, role).context("no lease is configured")?;
     let elector = Elector::new(shared.kube.clone(), lease)?;
-    let gate = Arc::new(elector.gate());
+    let gate = elector.gate();
     // Ends by itself with the election.
     tokio::spawn(follow(
         elector.standing(),
@@ -178,7 +180,9 @@ async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: Cance
         role,
         Arc::clone(&shared.metrics),
     ));
-    let kube = gated_client(shared.kube.clone(), gate.clone())?;
+    let leads = gate.clone();
+    let kube = gated_client(shared.kube.clone(), move || leads.open())?;
+    let gate = Arc::new(ArmGate(gate));
     // Ends with the role. It does not use the gate: it asks, and writes nothing.
     let mut asking = JoinSet::new();
     let rights = rights::rights(&shared.config, role)?;

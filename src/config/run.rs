@@ -3,7 +3,7 @@
 use super::settings::{Endpoints, LeaderElection};
 use super::{Environment, Problems, RunSettings};
 use crate::http::{Certificate, Serving};
-use crate::leader::LeaseTimes;
+use crate::runtime::leader::LeaseTimes;
 
 /// What only `hyperlink run` needs.
 #[derive(Debug, Clone)]

@@ -12,8 +12,8 @@ use super::*;
 use crate::azure::auth::{Cloud, CredentialSource};
 use crate::azure::id::SubscriptionId;
 use crate::azure::scope::Scope as AzureScope;
-use crate::leader::LeaseTimes;
 use crate::names::FrontendMatch;
+use crate::runtime::leader::LeaseTimes;
 use crate::telemetry::Format;
 
 mod azure;

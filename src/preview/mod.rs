@@ -18,9 +18,9 @@ use hyperlink::controllers::driver::Driver;
 use hyperlink::controllers::preview::Preview;
 use hyperlink::controllers::private_link_service::PrivateLinkServiceController;
 use hyperlink::controllers::reconciler::CustomResourceReconciler;
-use hyperlink::leader::gated_client;
 use hyperlink::metrics::Metrics;
 use hyperlink::runtime::call::within;
+use hyperlink::runtime::leader::gated_client;
 use jiff::Timestamp;
 use kube::Api;
 
@@ -45,7 +45,7 @@ pub(crate) async fn plan(config: &Config, object: &Object) -> anyhow::Result<Pla
     }
     // Writes end here, whatever other code forgets that nothing is to be changed.
     let gate: Arc<dyn Gate> = Arc::new(NeverOpen);
-    let kube = gated_client(manager::kube_config(config).await?, Arc::clone(&gate))?;
+    let kube = gated_client(manager::kube_config(config).await?, || false)?;
     let (azure, _) = manager::azure(config, config.azure.http.client()?);
     let azure: Arc<dyn Transport> = Arc::new(ReadOnly(azure));
     let metrics = Arc::new(Metrics::new(cli::VERSION, cli::COMMIT)?);

@@ -11,8 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use e2e::kubeconfig::Access;
-use hyperlink::azure::ports::Gate as _;
-use hyperlink::leader::{Elector, Gate, LeaseSettings, LeaseTimes};
+use hyperlink::runtime::leader::{Elector, Gate, LeaseSettings, LeaseTimes};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::main]

@@ -5,7 +5,6 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use e2e::{ControlPlane, scenario};
 use futures::future::try_join_all;
-use hyperlink::azure::ports::Gate as _;
 use kube_leader_election::LeaseLockResult;
 
 use crate::skew::SkewedClock;

@@ -1,14 +1,12 @@
 //! A leader that cannot reach the API server.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use e2e::pipe::Pipe;
 use e2e::{ControlPlane, eventually, patient, scenario};
 use futures::{FutureExt, StreamExt};
-use hyperlink::azure::ports::Gate as _;
-use hyperlink::leader::{Gate, GateShut, gated_client};
+use hyperlink::runtime::leader::{Gate, GateShut, gated_client};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use serde_json::json;
@@ -95,7 +93,10 @@ fn write_while_allowed(
 ) -> tokio::task::JoinHandle<Box<dyn std::error::Error + Send + Sync>> {
     let (config, name) = (plane.admin().config(), name.to_owned());
     tokio::spawn(async move {
-        let client = match gated_client(config, Arc::new(gate.clone())) {
+        let client = match gated_client(config, {
+            let gate = gate.clone();
+            move || gate.open()
+        }) {
             Ok(client) => client,
             Err(error) => return error.into(),
         };

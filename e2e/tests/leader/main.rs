@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use e2e::{ControlPlane, scenario};
 use futures::future::try_join_all;
-use hyperlink::azure::ports::Gate as _;
-use hyperlink::leader::{LeaseSettings, LeaseTimes};
+use hyperlink::runtime::leader::{LeaseSettings, LeaseTimes};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 

@@ -8,7 +8,6 @@ use e2e::process::{Process, Program};
 use e2e::run_dir::RunDir;
 use e2e::{ControlPlane, eventually, scenario};
 use futures::future::try_join_all;
-use hyperlink::azure::ports::Gate as _;
 
 use crate::test_env::{DURATION, RENEW_DEADLINE, RETRY, SOON, Standby, blank, settings};
 

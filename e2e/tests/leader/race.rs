@@ -5,8 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use e2e::{ControlPlane, patient, scenario};
 use futures::future::{join_all, try_join_all};
-use hyperlink::azure::ports::Gate as _;
-use hyperlink::leader::{Elector, LeaseSettings, LeaseTimes, Standing};
+use hyperlink::runtime::leader::{Elector, LeaseSettings, LeaseTimes, Standing};
 use kube_leader_election::{LeaseLock, LeaseLockResult};
 use tokio_util::sync::CancellationToken;
 

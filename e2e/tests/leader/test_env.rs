@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use e2e::{ControlPlane, patient};
-use hyperlink::azure::ports::Gate as _;
-use hyperlink::leader::{Elector, Gate, Leadership, LeaseSettings, LeaseTimes, Standing};
+use hyperlink::runtime::leader::{Elector, Gate, Leadership, LeaseSettings, LeaseTimes, Standing};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, PostParams};
 use kube_leader_election::{LeaseLock, LeaseLockParams};

@@ -7,8 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use hyperlink::azure::ports::Gate as _;
-use hyperlink::leader::Gate;
+use hyperlink::runtime::leader::Gate;
 
 pub(crate) struct Witness {
     enough: Arc<AtomicBool>,

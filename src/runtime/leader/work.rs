@@ -59,7 +59,6 @@ mod tests {
     use super::super::model::Model;
     use super::super::tests::{LEASE, expired, leader, released, within};
     use super::*;
-    use crate::azure::ports::Gate as _;
 
     const LONG: Duration = Duration::from_secs(60);
 

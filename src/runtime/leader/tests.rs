@@ -11,7 +11,6 @@ use serde_json::json;
 use super::lease::LeaseCalls;
 use super::model::Model;
 use super::*;
-use crate::azure::ports::Gate as _;
 
 pub(super) const LEASE: &str = "hyperlink-test";
 const TIMES: LeaseTimes = LeaseTimes {
@@ -333,7 +332,9 @@ async fn write_through_a_shut_gate_is_not_sent() {
         let inner = inner.clone();
         async move { inner.send(request).await.map_err(tower::BoxError::from) as Result<Response<Body>, _> }
     });
-    let client = kube::Client::new(gated_client::Gated::new(service, Arc::new(gate.clone())), "default");
+    let leads = gate.clone();
+    let gated = gated_client::Gated::new(service, Arc::new(move || leads.open()));
+    let client = kube::Client::new(gated, "default");
     let leases = kube::Api::<k8s_openapi::api::coordination::v1::Lease>::default_namespaced(client);
     let (params, label) = (
         kube::api::PatchParams::default(),

@@ -14,8 +14,7 @@ use kube::client::{Body, ClientBuilder};
 use tower::util::MapResponseLayer;
 use tower::{BoxError, Service};
 
-use crate::azure::ports::Gate;
-use crate::{json_depth, json_times};
+use crate::runtime::{json_depth, json_times};
 
 /// A write was not sent, because this process does not lead (any more). Found as the source of
 /// [`kube::Error::Service`].
@@ -23,14 +22,18 @@ use crate::{json_depth, json_times};
 #[error("not sent: this process does not lead")]
 pub struct GateShut;
 
-/// A client that sends reads always, and everything else only while `gate` is open; otherwise the call fails with
-/// [`GateShut`].
+/// A client that sends reads always, and everything else only while `may_write` says so; otherwise the call fails with
+/// [`GateShut`]. `may_write` must not wait.
 ///
 /// # Errors
 /// If the client's configuration is unusable.
-pub fn gated_client(mut config: kube::Config, gate: Arc<dyn Gate>) -> kube::Result<Client> {
+pub fn gated_client(
+    mut config: kube::Config,
+    may_write: impl Fn() -> bool + Send + Sync + 'static,
+) -> kube::Result<Client> {
     config.default_retry = false;
-    let asks = tower::layer::layer_fn(move |inner| Gated::new(inner, Arc::clone(&gate)));
+    let may_write: MayWrite = Arc::new(may_write);
+    let asks = tower::layer::layer_fn(move |inner| Gated::new(inner, Arc::clone(&may_write)));
     let reads = MapResponseLayer::new(|response| json_times::readable(json_depth::cut(response)));
     Ok(ClientBuilder::try_from(config)?
         .with_layer(&reads)
@@ -38,14 +41,16 @@ pub fn gated_client(mut config: kube::Config, gate: Arc<dyn Gate>) -> kube::Resu
         .build())
 }
 
+type MayWrite = Arc<dyn Fn() -> bool + Send + Sync>;
+
 pub(super) struct Gated<S> {
     inner: S,
-    gate: Arc<dyn Gate>,
+    may_write: MayWrite,
 }
 
 impl<S> Gated<S> {
-    pub(super) fn new(inner: S, gate: Arc<dyn Gate>) -> Self {
-        Self { inner, gate }
+    pub(super) fn new(inner: S, may_write: MayWrite) -> Self {
+        Self { inner, may_write }
     }
 }
 
@@ -65,7 +70,7 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-        if reads || self.gate.open() {
+        if reads || (self.may_write)() {
             self.inner.call(request).boxed()
         } else {
             std::future::ready(Err(GateShut.into())).boxed()

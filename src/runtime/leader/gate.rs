@@ -9,8 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::azure::ports;
-
 /// Whether writes may be sent now. Cloning gives another handle on the same gate.
 #[derive(Debug, Clone)]
 pub struct Gate(Arc<Shared>);
@@ -32,6 +30,12 @@ impl Gate {
             until: AtomicU64::new(0),
             over: AtomicBool::new(false),
         }))
+    }
+
+    /// Whether writes may go out.
+    #[must_use]
+    pub fn open(&self) -> bool {
+        self.deadline().is_some()
     }
 
     /// When the gate shuts unless the lease is renewed before; `None` while it is shut.
@@ -65,12 +69,6 @@ impl Gate {
     /// Shuts the gate for good.
     pub(super) fn close(&self) {
         self.0.over.store(true, Ordering::SeqCst);
-    }
-}
-
-impl ports::Gate for Gate {
-    fn open(&self) -> bool {
-        self.deadline().is_some()
     }
 }
 

@@ -1,0 +1,13 @@
+//! The gate of a role's leader as ARM's client asks it.
+
+use hyperlink::azure::ports::Gate;
+use hyperlink::runtime::leader;
+
+/// Writes to Azure go out while the leader's gate is open.
+pub(super) struct ArmGate(pub(super) leader::Gate);
+
+impl Gate for ArmGate {
+    fn open(&self) -> bool {
+        self.0.open()
+    }
+}
