@@ -10,6 +10,7 @@ pub(super) struct Reconciles {
     time: HistogramVec,
     running: IntGaugeVec,
     queue: IntGaugeVec,
+    requeues: IntCounterVec,
     panics: IntCounterVec,
 }
 
@@ -47,6 +48,13 @@ impl Reconciles {
                 ),
                 &["controller"],
             )?)?,
+            requeues: registered.add(IntCounterVec::new(
+                Opts::new(
+                    "hyperlink_requeues_total",
+                    "Reconciles after which the next one was due at a known time, by the reason for that time.",
+                ),
+                &["controller", "reason"],
+            )?)?,
             panics,
         })
     }
@@ -63,6 +71,12 @@ impl Metrics {
             result: ReconcileResult::Aborted,
             _time: self.reconciles.time.with_label_values(&label).start_timer(),
         }
+    }
+
+    /// Counts a reconcile after which the next one is due at a known time, for this reason.
+    pub fn requeued(&self, controller: Controller, reason: &'static str) {
+        let labels = [controller.label(), reason];
+        self.reconciles.requeues.with_label_values(&labels).inc();
     }
 
     /// Counts a panic of this controller, in a reconcile or on the way to one.

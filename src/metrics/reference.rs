@@ -63,6 +63,11 @@ fn values(metric: &str, label: &str) -> String {
         ("kind", _) => quoted(Kind::ALL.map(Kind::label)),
         ("name", _) => "name of the custom resource".into(),
         ("quota", _) => quoted(QUOTAS.map(|(quota, _)| quota)),
+        ("reason", "hyperlink_requeues_total") => {
+            "`resync`, `read_due`, `list_due`, `poll`, `other_writer`, `too_early`, `conflict`, `failed`, `panicked`, \
+             `may_come_late`, `nat_prefix_refused`, or the reason of the condition that time may change"
+                .into()
+        }
         ("reason", _) => quoted(Reason::ALL.iter().map(|reason| reason.as_str()).chain([OTHER])),
         ("resource", "hyperlink_watches_failing") => quoted(Watched::LABELS),
         ("resource", _) => quoted(KubeResource::LABELS),

@@ -53,7 +53,17 @@ pub async fn counted(
     let ended = catch_panic(runtime, controller, &uid, span, to_its_end).await;
     let (result, requeue) = ended.unwrap_or_else(after);
     running.end(result);
-    requeue.map_or_else(Action::await_change, |requeue| Action::requeue(requeue.after))
+    match requeue {
+        Some(next) => self::requeue(runtime, controller, next),
+        None => Action::await_change(),
+    }
+}
+
+/// Logs and counts when the next reconcile is due.
+pub(super) fn requeue(runtime: &Runtime, controller: Controller, next: Requeue) -> Action {
+    tracing::debug!(again_in_s = next.after.as_secs(), reason = next.why, "requeued");
+    runtime.metrics.requeued(controller, next.why);
+    Action::requeue(next.after)
 }
 
 fn after(retry: Retry) -> (ReconcileResult, Option<Requeue>) {

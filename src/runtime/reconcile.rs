@@ -196,8 +196,7 @@ impl<R: Reconciler> Runner<R> {
         let answer = self.cx.next_answer(object);
         let answer = answer.map(|after| Requeue::new(after, Requeue::OTHER_WRITER));
         let requeue = requeue.or_earlier(answer);
-        tracing::debug!(again_in_s = requeue.after.as_secs(), reason = requeue.why, "requeued");
-        Action::requeue(requeue.after)
+        guard::requeue(self.cx.runtime(), self.label, requeue)
     }
 
     async fn reconcile(&self, cached: &R::Object) -> Action {
@@ -209,7 +208,7 @@ impl<R: Reconciler> Runner<R> {
         let ended = guard::catch_panic(self.cx.runtime(), self.label, &uid, span, guarded).await;
         ended.unwrap_or_else(|retry| {
             self.finish(&uid, self.fingerprint(cached), retry.requeue);
-            Action::requeue(retry.requeue.after)
+            guard::requeue(self.cx.runtime(), self.label, retry.requeue)
         })
     }
 
@@ -237,7 +236,7 @@ impl<R: Reconciler> Runner<R> {
                 let counted = counted.unwrap_or_else(|| runtime.metrics.reconcile(self.label));
                 counted.end(retry.result);
                 self.finish(&begun.uid, begun.fingerprint, retry.requeue);
-                Action::requeue(retry.requeue.after)
+                guard::requeue(runtime, self.label, retry.requeue)
             }
         }
     }

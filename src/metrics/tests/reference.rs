@@ -18,6 +18,7 @@ fn everything() -> Metrics {
         .reconcile(Controller::PrivateEndpoint)
         .end(ReconcileResult::Ready);
     drop(metrics.queued(Controller::PrivateEndpoint));
+    metrics.requeued(Controller::PrivateEndpoint, "resync");
     metrics.call(ObservedCall {
         kind: Kind::Zone,
         verb: CallVerb::Get,
