@@ -6,9 +6,11 @@
 use std::fmt::{self, Write as _};
 
 use serde_json::{Map, Value, json};
+use tracing::field::Field;
 use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::filter::{EnvFilter, FilterExt, ParseError, filter_fn};
-use tracing_subscriber::fmt::format::{JsonFields, Writer};
+use tracing_subscriber::fmt::format::{JsonFields, Writer, debug_fn};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields, MakeWriter};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
@@ -114,7 +116,10 @@ where
     let layer = tracing_subscriber::fmt::layer().with_writer(out).with_ansi(false);
     let layer = layer.with_timer(time);
     let lines = match format {
-        Format::Text => layer.map_event_format(OneLine).boxed(),
+        Format::Text => {
+            let fields = debug_fn(text_field).delimited(" ");
+            layer.fmt_fields(fields).map_event_format(OneLine).boxed()
+        }
         Format::Json => {
             let layer = layer.json().flatten_event(true);
             let layer = layer.with_current_span(false).with_span_list(false);
@@ -122,6 +127,21 @@ where
         }
     };
     lines.with_filter(filter.and(filter_fn(harmless)))
+}
+
+/// Writes a field as `name=value`, and the message as it is.
+fn text_field(line: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+    let text = format!("{value:?}");
+    if field.name() == "message" {
+        return line.write_str(&text);
+    }
+    // A text from outside must not look like another field.
+    let is_word = !text.is_empty() && !text.contains([' ', '"', '=']);
+    if is_word || serde_json::from_str::<String>(&text).is_ok() {
+        write!(line, "{}={text}", field.name())
+    } else {
+        write!(line, "{}={text:?}", field.name())
+    }
 }
 
 fn harmless(metadata: &Metadata<'_>) -> bool {
@@ -255,6 +275,15 @@ mod tests {
         assert_eq!(line["message"], "put the endpoint");
         assert_eq!(line["level"], "INFO");
         assert!(line["timestamp"].as_str().unwrap().ends_with('Z'));
+    }
+
+    #[rstest]
+    #[case::pair("x status=200")]
+    #[case::quotes(r#""a" status=200 "b""#)]
+    fn text_of_others_looks_like_no_other_field(#[case] foreign: &str) {
+        let out = logged(Format::Text, "info", || tracing::info!(error = %foreign, "read"));
+        let (_, fields) = out.trim_end().split_once("error=").unwrap();
+        assert_eq!(serde_json::from_str::<String>(fields).unwrap(), foreign);
     }
 
     #[test]
