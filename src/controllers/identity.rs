@@ -137,51 +137,64 @@ pub fn vouched(
 /// What the HostedCluster names gives way to older claims only. What the control plane alone names was never the
 /// cluster's own.
 fn contested(hosted: &HostedCluster, control_plane: &HostedControlPlane, all: &Claims) -> Option<Problem> {
-    let own = Holder::of(hosted);
-    let claimed = |text: String| Problem::new(Reason::HostNameClaimed, text);
-    let by_older = Claim::of_cluster(hosted).into_iter().find_map(|claim| {
-        let duplicate = |text: &str| Problem::new(Reason::DuplicateIdentity, text);
-        let problem = match &claim {
-            Claim::ClusterId(_) => duplicate("an older HostedCluster has this cluster id"),
-            Claim::InfraId(_) => duplicate("an older HostedCluster has this infra id"),
-            Claim::HostName(host) => claimed(format!("an older HostedCluster has the host name {host}")),
-            // Several may derive one namespace, and share networks and domains.
-            Claim::Namespace(_)
-            | Claim::NatSubnet(_)
-            | Claim::Address(_)
-            | Claim::Network(_)
-            | Claim::BaseDomain(_) => return None,
-        };
-        all.older(&own, &claim).then_some(problem)
-    });
-    let named: Vec<String> = claims::host_names(&hosted.spec).collect();
-    let by_any = || {
-        let more = claims::host_names(&control_plane.spec).filter(|host| !named.contains(host));
-        more.map(|host| (all.other(Some(&own.object), &Claim::HostName(host.clone())), host))
-            .find(|(is_claimed, _)| *is_claimed)
-            .map(|(_, host)| claimed(format!("another HostedCluster has the host name {host}")))
-    };
+    let problem = claimed_by_older(hosted, all).or_else(|| claimed_by_any(hosted, control_plane, all))?;
     // The event that ends the problem may be one that this role does not watch.
-    by_older
-        .or_else(by_any)
-        .map(|problem| problem.requeue_after(IDENTITY_RETRY))
+    Some(problem.requeue_after(IDENTITY_RETRY))
+}
+
+fn claimed_by_older(hosted: &HostedCluster, all: &Claims) -> Option<Problem> {
+    let own = Holder::of(hosted);
+    let taken = Claim::of_cluster(hosted)
+        .into_iter()
+        .filter(|claim| all.older(&own, claim));
+    taken.filter_map(older_has).next()
+}
+
+/// The problem if an older HostedCluster has the same; none for what clusters may share.
+fn older_has(claim: Claim) -> Option<Problem> {
+    let duplicate = Reason::DuplicateIdentity;
+    match claim {
+        Claim::ClusterId(_) => Some(Problem::new(duplicate, "an older HostedCluster has this cluster id")),
+        Claim::InfraId(_) => Some(Problem::new(duplicate, "an older HostedCluster has this infra id")),
+        Claim::HostName(host) => {
+            let text = format!("an older HostedCluster has the host name {host}");
+            Some(Problem::new(Reason::HostNameClaimed, text))
+        }
+        // Several may derive one namespace, and share networks and domains.
+        Claim::Namespace(_) | Claim::NatSubnet(_) | Claim::Address(_) | Claim::Network(_) | Claim::BaseDomain(_) => {
+            None
+        }
+    }
+}
+
+/// The problem if any other HostedCluster has a host name that the control plane alone names.
+fn claimed_by_any(hosted: &HostedCluster, control_plane: &HostedControlPlane, all: &Claims) -> Option<Problem> {
+    let own = Holder::of(hosted).object;
+    let named: Vec<String> = claims::host_names(&hosted.spec).collect();
+    let mut of_control_plane_alone = claims::host_names(&control_plane.spec).filter(|host| !named.contains(host));
+    let host = of_control_plane_alone.find(|host| all.other(Some(&own), &Claim::HostName(host.clone())))?;
+    let text = format!("another HostedCluster has the host name {host}");
+    Some(Problem::new(Reason::HostNameClaimed, text))
 }
 
 /// Why a custom resource's cluster may not use the NAT subnet that it gives.
 pub fn foreign_nat_subnet(cr: &AzurePrivateLinkService, hosted: &HostedCluster, all: &Claims) -> Option<Problem> {
     let given = cr.spec.nat_subnet_id.as_deref()?;
-    let refused = |text: &str| Some(Problem::new(Reason::ScopeNotAllowed, text).requeue_after(IDENTITY_RETRY));
     if !claims::nat_subnet(&hosted.spec).is_some_and(|named| same(named, given)) {
-        return refused("natSubnetID is not that of the HostedCluster");
+        return Some(scope_not_allowed("natSubnetID is not that of the HostedCluster"));
     }
     let id = ResourceId::parse_as(Kind::Subnet, given).ok()?;
     let infra = names::infra_id_of_nat_subnet(id.name())?;
     // A newer cluster may have taken a name that was given before; only an older claim counts.
     if all.older_than(&Holder::of(hosted), &Claim::nat_subnet(given), &Claim::infra_id(infra)) {
-        refused("natSubnetID is the subnet of another cluster")
+        Some(scope_not_allowed("natSubnetID is the subnet of another cluster"))
     } else {
         None
     }
+}
+
+fn scope_not_allowed(text: &str) -> Problem {
+    Problem::new(Reason::ScopeNotAllowed, text).requeue_after(IDENTITY_RETRY)
 }
 
 /// Whose resources a deleted custom resource leaves behind.
@@ -211,51 +224,79 @@ pub struct Traces<'a> {
 /// What can be forged counts only for ids that no other HostedCluster has, and that have the form of a cluster's: names
 /// of others' services do not.
 pub fn deleted_cluster(cr: &AzurePrivateLinkService, traces: Traces<'_>, all: &Claims) -> DeletedCluster {
-    let Traces {
-        recorded,
-        hosted,
-        control_plane,
-    } = traces;
-    let own = hosted.map(Holder::of);
-    let claims = |identity: &Identity| {
-        [
-            Claim::cluster_id(&identity.cluster_id),
-            Claim::infra_id(&identity.infra_id),
-        ]
-    };
-    let free = |identity: &Identity| {
-        let own = own.as_ref().map(|own| &own.object);
-        !claims(identity).iter().any(|claim| all.other(own, claim))
-    };
-    let first = |identity: &Identity| {
-        let older = |own| claims(identity).iter().any(|claim| all.older(own, claim));
-        own.as_ref().is_some_and(|own| !older(own))
-    };
-    let of_hosted = hosted.and_then(|found| of_spec(&found.name_any(), &found.spec).ok());
-    let succeeds = hosted.is_some_and(|found| Holder::of(found).newer_than(cr));
-    let credible = |identity: &Identity| succeeds || of_hosted.as_ref().is_none_or(|own| identity.agrees(own));
-    let recorded = recorded.map(HoIntent::identity);
-    let recorded = recorded.filter(|identity| is_uuid(&identity.cluster_id) && credible(identity));
-    let of_control_plane = control_plane.and_then(|found| of_spec(&found.name_any(), &found.spec).ok());
-    let of_control_plane = of_control_plane.filter(credible);
-    let of_status = of_status(cr).filter(credible);
-    let known = [
-        recorded.map(|identity| (free(&identity), identity)),
-        of_hosted.clone().map(|identity| (first(&identity), identity)),
-        of_control_plane.map(|identity| (free(&identity), identity)),
-        of_status.map(|identity| (free(&identity), identity)),
-    ];
-    let mut of_another = false;
-    for (is_own, identity) in known.into_iter().flatten() {
-        if is_own {
-            return DeletedCluster::Of(identity);
+    let hosted = traces.hosted.map(Holder::of);
+    let of_hosted = traces
+        .hosted
+        .and_then(|found| of_spec(&found.name_any(), &found.spec).ok());
+    let of_control_plane = traces
+        .control_plane
+        .and_then(|found| of_spec(&found.name_any(), &found.spec).ok());
+    let recorded = traces.recorded.map(HoIntent::identity);
+    let recorded = recorded.filter(|identity| is_uuid(&identity.cluster_id));
+    // A HostedCluster that came after the custom resource says nothing about it.
+    let came_later = hosted.as_ref().is_some_and(|hosted| hosted.newer_than(cr));
+    let witness = of_hosted.clone().filter(|_| !came_later);
+    let judge = Judge { hosted, witness, all };
+    judge
+        .forgeable(recorded)
+        .or(judge.of_hosted(of_hosted))
+        .or(judge.forgeable(of_control_plane))
+        .or(judge.forgeable(of_status(cr)))
+}
+
+/// Decides whose the resources with certain ids are.
+struct Judge<'a> {
+    /// The HostedCluster whose control plane is in the namespace.
+    hosted: Option<Holder>,
+    /// The ids of that HostedCluster, where what can be forged must not contradict them.
+    witness: Option<Identity>,
+    all: &'a Claims,
+}
+
+impl Judge<'_> {
+    /// Judges ids that anybody in the namespace may have written.
+    fn forgeable(&self, identity: Option<Identity>) -> DeletedCluster {
+        let own = self.hosted.as_ref().map(|hosted| &hosted.object);
+        match identity {
+            Some(identity) if self.witness.as_ref().is_none_or(|own| identity.agrees(own)) => {
+                let others_have = ids(&identity).iter().any(|id| self.all.other(own, id));
+                DeletedCluster::of(identity, !others_have)
+            }
+            _ => DeletedCluster::Unknown,
         }
-        of_another = true;
     }
-    if of_another {
-        DeletedCluster::OfAnother
-    } else {
-        DeletedCluster::Unknown
+
+    /// Judges the ids of the HostedCluster itself, which only give way to older claims.
+    fn of_hosted(&self, identity: Option<Identity>) -> DeletedCluster {
+        match (identity, &self.hosted) {
+            (Some(identity), Some(own)) => {
+                let older_have = ids(&identity).iter().any(|id| self.all.older(own, id));
+                DeletedCluster::of(identity, !older_have)
+            }
+            _ => DeletedCluster::Unknown,
+        }
+    }
+}
+
+fn ids(identity: &Identity) -> [Claim; 2] {
+    [
+        Claim::cluster_id(&identity.cluster_id),
+        Claim::infra_id(&identity.infra_id),
+    ]
+}
+
+impl DeletedCluster {
+    fn of(identity: Identity, is_own: bool) -> Self {
+        if is_own { Self::Of(identity) } else { Self::OfAnother }
+    }
+
+    /// The first of two that names a cluster; without one, that they are of another cluster if either says so.
+    fn or(self, next: Self) -> Self {
+        match (self, next) {
+            (Self::Of(identity), _) | (_, Self::Of(identity)) => Self::Of(identity),
+            (Self::OfAnother, _) | (_, Self::OfAnother) => Self::OfAnother,
+            (Self::Unknown, Self::Unknown) => Self::Unknown,
+        }
     }
 }
 
@@ -273,17 +314,17 @@ fn of_status(cr: &AzurePrivateLinkService) -> Option<Identity> {
 
 /// The identity that one object claims.
 pub fn of_spec(name: &str, spec: &ClusterSpec) -> Result<Identity, Problem> {
-    let field = |value: &Option<String>, field: &str| {
-        value
-            .clone()
-            .filter(|v| !v.is_empty())
-            .ok_or_else(|| invalid(format!("spec.{field} of cluster {name} is empty")))
-    };
     Ok(Identity {
         name: name.to_owned(),
-        cluster_id: field(&spec.cluster_id, "clusterID")?,
-        infra_id: field(&spec.infra_id, "infraID")?,
+        cluster_id: filled(spec.cluster_id.as_deref(), "clusterID", name)?,
+        infra_id: filled(spec.infra_id.as_deref(), "infraID", name)?,
     })
+}
+
+fn filled(value: Option<&str>, field: &str, cluster: &str) -> Result<String, Problem> {
+    let value = value.filter(|value| !value.is_empty());
+    let value = value.ok_or_else(|| invalid(format!("spec.{field} of cluster {cluster} is empty")))?;
+    Ok(value.to_owned())
 }
 
 /// Why nothing is done for a paused cluster; if the pause has an end, the problem says to reconcile again then.

@@ -202,17 +202,9 @@ impl AllowedScopes {
 }
 
 fn entries_of(number: usize, written: Written) -> Result<Vec<Entry>, AllowedScopesError> {
-    let scope = |text: &String| Scope::parse(text).map_err(|_| AllowedScopesError::Scope(text.clone()));
-    let connect =
-        |text: &String| SubscriptionId::parse(text).map_err(|_| AllowedScopesError::Subscription(text.clone()));
-    let scopes: Vec<Scope> = written.scopes.iter().map(scope).collect::<Result<_, _>>()?;
-    let connect: Vec<SubscriptionId> = written
-        .additional_allowed_subscriptions
-        .iter()
-        .map(connect)
-        .collect::<Result<_, _>>()?;
-    let domain = |text: &String| dns_name(text).ok_or_else(|| AllowedScopesError::Domain(text.clone()));
-    let base_domains: Vec<String> = written.base_domains.iter().map(domain).collect::<Result<_, _>>()?;
+    let scopes = each(&written.scopes, parse_scope)?;
+    let connect = each(&written.additional_allowed_subscriptions, parse_subscription)?;
+    let base_domains = each(&written.base_domains, parse_domain)?;
     let names: Vec<Option<String>> = match written.names {
         None => vec![None],
         Some(names) => names.into_iter().map(Some).collect(),
@@ -221,15 +213,31 @@ fn entries_of(number: usize, written: Written) -> Result<Vec<Entry>, AllowedScop
     if written.namespace.is_empty() || nobody {
         return Err(AllowedScopesError::Nobody);
     }
-    let entry = |name| Entry {
+    let entries = names.into_iter().map(|name| Entry {
         number,
         namespace: written.namespace.clone(),
         name,
         scopes: scopes.clone(),
         connect: connect.clone(),
         base_domains: base_domains.clone(),
-    };
-    Ok(names.into_iter().map(entry).collect())
+    });
+    Ok(entries.collect())
+}
+
+fn each<T>(texts: &[String], parse: fn(&str) -> Result<T, AllowedScopesError>) -> Result<Vec<T>, AllowedScopesError> {
+    texts.iter().map(|text| parse(text)).collect()
+}
+
+fn parse_scope(text: &str) -> Result<Scope, AllowedScopesError> {
+    Scope::parse(text).map_err(|_| AllowedScopesError::Scope(text.to_owned()))
+}
+
+fn parse_subscription(text: &str) -> Result<SubscriptionId, AllowedScopesError> {
+    SubscriptionId::parse(text).map_err(|_| AllowedScopesError::Subscription(text.to_owned()))
+}
+
+fn parse_domain(text: &str) -> Result<String, AllowedScopesError> {
+    dns_name(text).ok_or_else(|| AllowedScopesError::Domain(text.to_owned()))
 }
 
 impl Entry {
@@ -264,8 +272,8 @@ impl Entry {
     }
 
     fn allows_domain(&self, text: &str) -> bool {
-        let in_list = |name: String| self.base_domains.iter().any(|own| *own == name || is_below(&name, own));
-        dns_name(text).is_some_and(in_list)
+        let Some(name) = dns_name(text) else { return false };
+        self.base_domains.iter().any(|own| *own == name || is_below(&name, own))
     }
 
     /// The HostedClusters of the entry, for messages.
@@ -273,32 +281,39 @@ impl Entry {
         format!("{}/{}", self.namespace, self.name.as_deref().unwrap_or("*"))
     }
 
+    fn covers_group(&self, subscription: &str, group: &str) -> bool {
+        SubscriptionId::parse(subscription)
+            .is_ok_and(|id| self.scopes.iter().any(|scope| scope.covers_group(&id, group)))
+    }
+
+    /// Whether the subscription may connect.
+    fn may_connect(&self, subscription: &str) -> bool {
+        SubscriptionId::parse(subscription).is_ok_and(|id| {
+            self.connect.contains(&id) || self.scopes.iter().any(|scope| scope.covers_subscription(&id))
+        })
+    }
+
     /// The first field of a custom resource that names something else than what is allowed.
     fn outside(&self, cr: &AzurePrivateLinkService) -> Option<&'static str> {
         let spec = &cr.spec;
-        let any = |covers: &dyn Fn(&Scope) -> bool| self.scopes.iter().any(covers);
-        let resource = |kind, text: &str| self.covers_resource(kind, text);
-        let group = SubscriptionId::parse(&spec.subscription_id)
-            .is_ok_and(|id| any(&|scope: &Scope| scope.covers_group(&id, &spec.resource_group_name)));
-        let connects = |text: &String| {
-            SubscriptionId::parse(text)
-                .is_ok_and(|id| self.connect.contains(&id) || any(&|scope: &Scope| scope.covers_subscription(&id)))
-        };
-        let domain = spec
+        let mut additional = spec.additional_allowed_subscriptions.iter().flatten();
+        if !self.covers_group(&spec.subscription_id, &spec.resource_group_name) {
+            Some("resourceGroupName")
+        } else if !self.covers_resource(Kind::VirtualNetwork, &spec.guest_vnet_id) {
+            Some("guestVNetID")
+        } else if !self.covers_resource(Kind::Subnet, &spec.guest_subnet_id) {
+            Some("guestSubnetID")
+        } else if !additional.all(|subscription| self.may_connect(subscription)) {
+            Some("additionalAllowedSubscriptions")
+        } else if !spec
             .base_domain
             .as_deref()
-            .is_none_or(|domain| self.allows_domain(domain));
-        let additional = spec.additional_allowed_subscriptions.iter().flatten().all(connects);
-        let fields = [
-            (group, "resourceGroupName"),
-            (resource(Kind::VirtualNetwork, &spec.guest_vnet_id), "guestVNetID"),
-            (resource(Kind::Subnet, &spec.guest_subnet_id), "guestSubnetID"),
-            (additional, "additionalAllowedSubscriptions"),
-            (domain, "baseDomain"),
-        ];
-        fields
-            .into_iter()
-            .find_map(|(inside, field)| (!inside).then_some(field))
+            .is_none_or(|domain| self.allows_domain(domain))
+        {
+            Some("baseDomain")
+        } else {
+            None
+        }
     }
 }
 
