@@ -50,7 +50,7 @@ use waits::{keep_token, wait_for_arm, wait_for_crd, with_heartbeat};
 const GRACE: Duration = Duration::from_secs(20);
 
 /// What the roles of one process share.
-struct Shared {
+struct RoleContext {
     config: Config,
     kube: kube::Config,
     azure: Arc<HttpsTransport>,
@@ -106,7 +106,7 @@ async fn manage(
         tokio::spawn(bump(file.allowed(), again.clone()));
         tokio::spawn(file.follow(item, Arc::clone(&metrics)));
     }
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(RoleContext {
         config,
         kube,
         azure,
@@ -149,7 +149,7 @@ pub(crate) async fn kube_config(config: &Config) -> anyhow::Result<kube::Config>
 
 /// Runs each role by itself. The first one that fails stops all.
 async fn run_roles(
-    shared: &Arc<Shared>,
+    shared: &Arc<RoleContext>,
     items: Vec<(Role, RoleItems)>,
     stop: &CancellationToken,
 ) -> anyhow::Result<()> {
@@ -169,7 +169,12 @@ async fn run_roles(
 }
 
 /// Waits for the lease, runs the role's controllers while leading, and releases the lease.
-async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: CancellationToken) -> anyhow::Result<()> {
+async fn run_role(
+    shared: Arc<RoleContext>,
+    role: Role,
+    items: RoleItems,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
     let lease = lease(&shared.config, role).context("no lease is configured")?;
     let elector = Elector::new(shared.kube.clone(), lease)?;
     let gate = elector.gate();
@@ -299,7 +304,7 @@ pub(crate) fn context(
 
 /// Runs the role's controllers until `stop`.
 async fn work(
-    shared: &Shared,
+    shared: &RoleContext,
     management_cluster: String,
     cx: Context,
     watches: ReadinessItem,

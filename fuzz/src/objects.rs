@@ -7,7 +7,7 @@ use hyperlink::api::prune::Prune;
 use hyperlink::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane};
 use hyperlink::controllers::claims::{Claim, host_names, nat_subnet};
 use hyperlink::controllers::identity;
-use hyperlink::observer::decide::{Change, Verdict, change, decide, published};
+use hyperlink::observer::decide::{SpecChange, Verdict, change, decide, published};
 use hyperlink::observer::external_services::{ALL, Host, host, target};
 use hyperlink::observer::spec::dns_name;
 use jiff::Timestamp;
@@ -87,7 +87,7 @@ fn claims(hosted: &HostedCluster) {
 /// What is desired needs no change once it exists.
 fn decides(service: Option<&Service>, plane: &HostedControlPlane) {
     if let Verdict::Desired(desired) = decide(service, plane, PUBLIC_CLOUD, Timestamp::UNIX_EPOCH) {
-        assert_eq!(change(&desired.resource, &desired), Change::None, "{desired:?}");
+        assert_eq!(change(&desired.resource, &desired), SpecChange::None, "{desired:?}");
     }
     for external in ALL {
         let _ = published(external.name, &plane.spec);

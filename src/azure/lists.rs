@@ -33,7 +33,7 @@ impl<T> Default for Lists<T> {
 }
 
 /// One list. The caller that reads it holds the lock; those that wait for the lock share the result.
-pub(super) type Shared<T> = tokio::sync::Mutex<Last<T>>;
+pub(super) type Shared<T> = tokio::sync::Mutex<LastAttempt<T>>;
 
 impl<T> Lists<T> {
     /// The list with this path. Drops lists that nobody has asked for lately.
@@ -51,7 +51,7 @@ impl<T> Lists<T> {
 
 /// The result of the last attempt to read a list.
 #[derive(Debug)]
-pub(super) struct Last<T> {
+pub(super) struct LastAttempt<T> {
     attempt: Option<Attempt<T>>,
     failed: FailedReads,
 }
@@ -63,7 +63,7 @@ struct Attempt<T> {
     outcome: Result<Arc<T>, ArmError>,
 }
 
-impl<T> Default for Last<T> {
+impl<T> Default for LastAttempt<T> {
     fn default() -> Self {
         Self {
             attempt: None,
@@ -75,7 +75,7 @@ impl<T> Default for Last<T> {
 /// When the request for a list was started, and its result.
 pub(super) type ListResult<T> = (Instant, Result<Arc<T>, ArmError>);
 
-impl<T> Last<T> {
+impl<T> LastAttempt<T> {
     /// The list if it was started after `since`, or its failure if that is no older than `retry_interval` says.
     pub(super) fn known(
         &self,

@@ -159,14 +159,14 @@ impl Holder {
 
 /// Since when something is claimed; earlier sorts first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Since {
+struct ClaimedSince {
     /// When its object was created; for a later claim, when the newest object known then was created.
     at: Timestamp,
     /// The order among claims of one second; 0 for what was there when this process began.
     late: u64,
 }
 
-impl Since {
+impl ClaimedSince {
     /// Later than all that is known.
     const LAST: Self = Self {
         at: Timestamp::MAX,
@@ -183,16 +183,16 @@ impl Since {
 
 /// An object, and what it claims.
 #[derive(Debug)]
-struct Known {
+struct KnownHolder {
     holder: Holder,
-    claims: HashMap<Claim, Since>,
+    claims: HashMap<Claim, ClaimedSince>,
 }
 
 /// All claims of the objects of one kind.
 #[derive(Debug, Default)]
 pub struct Claims {
-    holders: HashMap<Claim, BTreeSet<(Since, Holder)>>,
-    by_object: HashMap<ClusterRef, Known>,
+    holders: HashMap<Claim, BTreeSet<(ClaimedSince, Holder)>>,
+    by_object: HashMap<ClusterRef, KnownHolder>,
     /// When the newest object was created that was ever known.
     newest: Timestamp,
     /// How many objects or claims were added since all were listed.
@@ -212,7 +212,7 @@ impl Claims {
         let before = self.drop_of(&holder.object).filter(|known| known.holder == holder);
         let new_since = self.since_now(&holder, before.is_some());
         let since = |claim: &Claim| before.as_ref().and_then(|known| known.claims.get(claim).copied());
-        let claims: HashMap<Claim, Since> = claims
+        let claims: HashMap<Claim, ClaimedSince> = claims
             .into_iter()
             .map(|claim| {
                 let since = since(&claim).unwrap_or(new_since);
@@ -223,17 +223,18 @@ impl Claims {
             let holders = self.holders.entry(claim.clone()).or_default();
             holders.insert((*since, holder.clone()));
         }
-        self.by_object.insert(holder.object.clone(), Known { holder, claims });
+        self.by_object
+            .insert(holder.object.clone(), KnownHolder { holder, claims });
     }
 
     /// Since when an object claims what it did not claim before. One that claims nothing yet is `known` too.
-    fn since_now(&mut self, holder: &Holder, known: bool) -> Since {
+    fn since_now(&mut self, holder: &Holder, known: bool) -> ClaimedSince {
         // What was not created yet does not count.
         if holder.created < Timestamp::MAX {
             self.newest = self.newest.max(holder.created);
         }
         if !self.complete {
-            return Since::from_creation(holder);
+            return ClaimedSince::from_creation(holder);
         }
         self.late += 1;
         let late = self.late;
@@ -242,7 +243,7 @@ impl Claims {
         } else {
             holder.created
         };
-        Since { at, late }
+        ClaimedSince { at, late }
     }
 
     /// Removes an object that is gone.
@@ -265,7 +266,7 @@ impl Claims {
         self.complete = true;
     }
 
-    fn drop_of(&mut self, object: &ClusterRef) -> Option<Known> {
+    fn drop_of(&mut self, object: &ClusterRef) -> Option<KnownHolder> {
         let known = self.by_object.remove(object)?;
         for (claim, since) in &known.claims {
             if let Some(holders) = self.holders.get_mut(claim) {
@@ -284,17 +285,17 @@ impl Claims {
     }
 
     /// Since when an object claims this.
-    fn since(&self, own: &Holder, claim: &Claim) -> Since {
+    fn since(&self, own: &Holder, claim: &Claim) -> ClaimedSince {
         let known = self.by_object.get(&own.object).filter(|known| known.holder == *own);
         match known.map(|known| known.claims.get(claim)) {
             Some(Some(since)) => *since,
             // It was read before the watch has shown it.
-            Some(None) if self.complete => Since::LAST,
-            None if self.complete => Since {
+            Some(None) if self.complete => ClaimedSince::LAST,
+            None if self.complete => ClaimedSince {
                 late: u64::MAX,
-                ..Since::from_creation(own)
+                ..ClaimedSince::from_creation(own)
             },
-            _ => Since::from_creation(own),
+            _ => ClaimedSince::from_creation(own),
         }
     }
 

@@ -17,12 +17,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The claims of one kind, and whether all are known.
 #[derive(Debug, Default)]
-struct Known {
+struct KindIndex {
     claims: Mutex<Claims>,
     listed: CancellationToken,
 }
 
-impl Known {
+impl KindIndex {
     fn claims(&self) -> MutexGuard<'_, Claims> {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -56,8 +56,8 @@ fn events<K>(list: Vec<K>) -> impl Iterator<Item = Event<K>> {
 /// The claims of all clusters and custom resources.
 #[derive(Debug, Default)]
 pub struct ClusterIndex {
-    clusters: Known,
-    resources: Known,
+    clusters: KindIndex,
+    resources: KindIndex,
 }
 
 impl ClusterIndex {

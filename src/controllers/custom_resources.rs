@@ -100,7 +100,7 @@ fn among_oldest(all: &BTreeSet<Holder>, holder: &Holder) -> bool {
     all.iter().take(MOST).filter(|other| *other < holder).count() < MOST
 }
 
-struct State {
+struct ResourcesState {
     role: Role,
     writer: Writer<AzurePrivateLinkService>,
     namespaces: HashMap<String, Namespace>,
@@ -113,7 +113,7 @@ struct State {
 pub struct CustomResources {
     role: Role,
     store: Store<AzurePrivateLinkService>,
-    state: Mutex<State>,
+    state: Mutex<ResourcesState>,
 }
 
 impl CustomResources {
@@ -123,7 +123,7 @@ impl CustomResources {
         Self {
             role,
             store: writer.as_reader(),
-            state: Mutex::new(State {
+            state: Mutex::new(ResourcesState {
                 role,
                 writer,
                 namespaces: HashMap::new(),
@@ -134,7 +134,7 @@ impl CustomResources {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ResourcesState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -269,7 +269,7 @@ impl CustomResources {
     }
 }
 
-impl State {
+impl ResourcesState {
     fn namespace_of(&self, cr: &AzurePrivateLinkService) -> Option<&Namespace> {
         self.namespaces
             .get(cr.metadata.namespace.as_deref().unwrap_or_default())

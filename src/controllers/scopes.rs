@@ -73,14 +73,14 @@ struct Written {
 /// What control planes may use, and which of them are left to others.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AllowedScopes {
-    entries: Vec<Entry>,
+    entries: Vec<ScopesEntry>,
     /// The namespaces of control planes that processes of their own serve.
     excluded: BTreeSet<String>,
 }
 
 /// What the control planes of some HostedClusters may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
+struct ScopesEntry {
     /// Which one of the file: HostedClusters that are named together trust each other.
     number: usize,
     /// Where the HostedClusters are.
@@ -173,7 +173,7 @@ impl AllowedScopes {
 
     /// Whether a zone of an entry's cluster would hide the names of a cluster of another entry, which may have them
     /// there.
-    fn hides(&self, own: &Entry, zone: &str, cr: &AzurePrivateLinkService, other: &NetworkPeer) -> bool {
+    fn hides(&self, own: &ScopesEntry, zone: &str, cr: &AzurePrivateLinkService, other: &NetworkPeer) -> bool {
         let control_plane = names::control_plane_namespace(&other.cluster);
         let theirs = self.entry(&control_plane).ok();
         let theirs = theirs.filter(|entry| entry.number != own.number && entry.is_for(&other.cluster, &control_plane));
@@ -186,8 +186,8 @@ impl AllowedScopes {
 
     /// The only entry for a control plane's namespace. One that names the HostedCluster takes precedence over one that
     /// does not.
-    fn entry(&self, namespace: &str) -> Result<&Entry, String> {
-        let (named, general): (Vec<&Entry>, Vec<&Entry>) = self
+    fn entry(&self, namespace: &str) -> Result<&ScopesEntry, String> {
+        let (named, general): (Vec<&ScopesEntry>, Vec<&ScopesEntry>) = self
             .entries
             .iter()
             .filter(|entry| entry.fits(namespace))
@@ -201,7 +201,7 @@ impl AllowedScopes {
     }
 }
 
-fn entries_of(number: usize, written: Written) -> Result<Vec<Entry>, AllowedScopesError> {
+fn entries_of(number: usize, written: Written) -> Result<Vec<ScopesEntry>, AllowedScopesError> {
     let scopes = each(&written.scopes, parse_scope)?;
     let connect = each(&written.additional_allowed_subscriptions, parse_subscription)?;
     let base_domains = each(&written.base_domains, parse_domain)?;
@@ -213,7 +213,7 @@ fn entries_of(number: usize, written: Written) -> Result<Vec<Entry>, AllowedScop
     if written.namespace.is_empty() || nobody {
         return Err(AllowedScopesError::Nobody);
     }
-    let entries = names.into_iter().map(|name| Entry {
+    let entries = names.into_iter().map(|name| ScopesEntry {
         number,
         namespace: written.namespace.clone(),
         name,
@@ -240,7 +240,7 @@ fn parse_domain(text: &str) -> Result<String, AllowedScopesError> {
     dns_name(text).ok_or_else(|| AllowedScopesError::Domain(text.to_owned()))
 }
 
-impl Entry {
+impl ScopesEntry {
     /// Whether the control plane of one of its HostedClusters can be in this namespace.
     fn fits(&self, control_plane: &str) -> bool {
         match &self.name {

@@ -31,7 +31,7 @@ const MOST: usize = 256;
 
 /// Whether somebody may read metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum AccessDecision {
     /// The client may read.
     Granted,
     /// The client is not known.
@@ -42,26 +42,26 @@ pub(super) enum Verdict {
     Unanswered,
 }
 
-impl Verdict {
+impl AccessDecision {
     fn lasts(self) -> Duration {
         match self {
-            Verdict::Granted => GRANTED,
-            Verdict::Unknown | Verdict::Forbidden => REFUSED,
-            Verdict::Unanswered => Duration::ZERO,
+            AccessDecision::Granted => GRANTED,
+            AccessDecision::Unknown | AccessDecision::Forbidden => REFUSED,
+            AccessDecision::Unanswered => Duration::ZERO,
         }
     }
 }
 
-impl IntoResponse for Verdict {
+impl IntoResponse for AccessDecision {
     fn into_response(self) -> Response {
         match self {
-            Verdict::Granted => StatusCode::OK.into_response(),
-            Verdict::Unknown => {
+            AccessDecision::Granted => StatusCode::OK.into_response(),
+            AccessDecision::Unknown => {
                 let how = [(header::WWW_AUTHENTICATE, "Bearer")];
                 (StatusCode::UNAUTHORIZED, how, "a bearer token is needed\n").into_response()
             }
-            Verdict::Forbidden => (StatusCode::FORBIDDEN, "get /metrics is not allowed\n").into_response(),
-            Verdict::Unanswered => {
+            AccessDecision::Forbidden => (StatusCode::FORBIDDEN, "get /metrics is not allowed\n").into_response(),
+            AccessDecision::Unanswered => {
                 let why = "the API server does not say who may read metrics\n";
                 (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
             }
@@ -75,7 +75,7 @@ type Key = [u8; 32];
 /// Asks the API server, and caches its answers.
 pub(super) struct Access {
     kube: kube::Client,
-    cache: Mutex<HashMap<Key, (Verdict, Instant)>>,
+    cache: Mutex<HashMap<Key, (AccessDecision, Instant)>>,
     reviews: Semaphore,
     /// Why the API server does not answer; `None` while it does.
     failure: Mutex<Option<String>>,
@@ -98,9 +98,9 @@ impl Access {
     }
 
     /// Whether the sender of this header may read metrics.
-    pub(super) async fn verdict(&self, authorization: Option<&HeaderValue>) -> Verdict {
+    pub(super) async fn verdict(&self, authorization: Option<&HeaderValue>) -> AccessDecision {
         let Some(token) = authorization.and_then(bearer) else {
-            return Verdict::Unknown;
+            return AccessDecision::Unknown;
         };
         let key: Key = Sha256::digest(token).into();
         if let Some(verdict) = self.cached(&key) {
@@ -117,13 +117,13 @@ impl Access {
             }
             Err(error) => {
                 self.failed(Some(error));
-                Verdict::Unanswered
+                AccessDecision::Unanswered
             }
         }
     }
 
     /// Asks when fewer than [`AT_ONCE`] reviews run, and caches the answer.
-    async fn queued_review(&self, key: Key, token: &str) -> kube::Result<Verdict> {
+    async fn queued_review(&self, key: Key, token: &str) -> kube::Result<AccessDecision> {
         // The semaphore is never closed, so this always succeeds.
         let _permit = self.reviews.acquire().await;
         // Another request with the same token may have been first.
@@ -148,7 +148,7 @@ impl Access {
         *failure = why;
     }
 
-    async fn ask(&self, token: &str) -> kube::Result<Verdict> {
+    async fn ask(&self, token: &str) -> kube::Result<AccessDecision> {
         let review = TokenReview {
             spec: TokenReviewSpec {
                 token: Some(token.to_owned()),
@@ -160,21 +160,25 @@ impl Access {
         let reviewed = Api::all(self.kube.clone()).create(&once, &review).await?;
         let status = reviewed.status.unwrap_or_default();
         let (Some(true), Some(user)) = (status.authenticated, status.user) else {
-            return Ok(Verdict::Unknown);
+            return Ok(AccessDecision::Unknown);
         };
         let review = may_read(user);
         let reviewed = Api::all(self.kube.clone()).create(&once, &review).await?;
         let allowed = reviewed.status.is_some_and(|status| status.allowed);
-        Ok(if allowed { Verdict::Granted } else { Verdict::Forbidden })
+        Ok(if allowed {
+            AccessDecision::Granted
+        } else {
+            AccessDecision::Forbidden
+        })
     }
 
-    fn cached(&self, key: &Key) -> Option<Verdict> {
+    fn cached(&self, key: &Key) -> Option<AccessDecision> {
         let cache = self.cache();
         let (verdict, until) = cache.get(key)?;
         (Instant::now() < *until).then_some(*verdict)
     }
 
-    fn cache_verdict(&self, key: Key, verdict: Verdict) {
+    fn cache_verdict(&self, key: Key, verdict: AccessDecision) {
         let now = Instant::now();
         let mut cache = self.cache();
         cache.retain(|_, (_, until)| now < *until);
@@ -183,7 +187,7 @@ impl Access {
         }
     }
 
-    fn cache(&self) -> MutexGuard<'_, HashMap<Key, (Verdict, Instant)>> {
+    fn cache(&self) -> MutexGuard<'_, HashMap<Key, (AccessDecision, Instant)>> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -264,37 +268,37 @@ mod tests {
         (Access::over(kube::Client::new(server, "default")), asked)
     }
 
-    async fn ask(access: &Access, header: &str) -> Verdict {
+    async fn ask(access: &Access, header: &str) -> AccessDecision {
         access.verdict(Some(&HeaderValue::from_str(header).unwrap())).await
     }
 
     #[rstest]
-    #[case::may_read("Bearer good", Verdict::Granted)]
-    #[case::scheme_in_small_letters("bearer good", Verdict::Granted)]
-    #[case::may_not_read("Bearer other", Verdict::Forbidden)]
-    #[case::not_a_token("Bearer forged", Verdict::Unknown)]
-    #[case::user_is_named_all_the_same("Bearer expired", Verdict::Unknown)]
-    #[case::no_user_is_named("Bearer nobody's", Verdict::Unknown)]
+    #[case::may_read("Bearer good", AccessDecision::Granted)]
+    #[case::scheme_in_small_letters("bearer good", AccessDecision::Granted)]
+    #[case::may_not_read("Bearer other", AccessDecision::Forbidden)]
+    #[case::not_a_token("Bearer forged", AccessDecision::Unknown)]
+    #[case::user_is_named_all_the_same("Bearer expired", AccessDecision::Unknown)]
+    #[case::no_user_is_named("Bearer nobody's", AccessDecision::Unknown)]
     #[tokio::test]
-    async fn verdict_on_a_token(#[case] header: &str, #[case] expected: Verdict) {
+    async fn verdict_on_a_token(#[case] header: &str, #[case] expected: AccessDecision) {
         assert_eq!(ask(&access(Server::Answers).0, header).await, expected);
     }
 
     #[tokio::test]
     async fn without_a_bearer_token_nobody_is_asked() {
         let (access, asked) = access(Server::Answers);
-        assert_eq!(access.verdict(None).await, Verdict::Unknown);
+        assert_eq!(access.verdict(None).await, AccessDecision::Unknown);
         for header in ["Basic good", "good", "Bearer", "Bearer ", "Bearer  "] {
-            assert_eq!(ask(&access, header).await, Verdict::Unknown, "{header}");
+            assert_eq!(ask(&access, header).await, AccessDecision::Unknown, "{header}");
         }
         assert_eq!(asked.lock().unwrap().len(), 0);
     }
 
     #[rstest]
-    #[case(Verdict::Unknown, 401, Some("Bearer"))]
-    #[case(Verdict::Forbidden, 403, None)]
-    #[case(Verdict::Unanswered, 503, None)]
-    fn refusal_as_an_answer(#[case] verdict: Verdict, #[case] status: u16, #[case] how: Option<&str>) {
+    #[case(AccessDecision::Unknown, 401, Some("Bearer"))]
+    #[case(AccessDecision::Forbidden, 403, None)]
+    #[case(AccessDecision::Unanswered, 503, None)]
+    fn refusal_as_an_answer(#[case] verdict: AccessDecision, #[case] status: u16, #[case] how: Option<&str>) {
         let answer = verdict.into_response();
         assert_eq!(answer.status(), status);
         let shown = answer.headers().get(header::WWW_AUTHENTICATE);
@@ -337,8 +341,8 @@ mod tests {
     async fn silent_api_server_lets_nobody_in_and_is_asked_again() {
         let (access, asked) = access(Server::IsSilent);
         let began = Instant::now();
-        assert_eq!(ask(&access, "Bearer good").await, Verdict::Unanswered);
-        assert_eq!(ask(&access, "Bearer good").await, Verdict::Unanswered);
+        assert_eq!(ask(&access, "Bearer good").await, AccessDecision::Unanswered);
+        assert_eq!(ask(&access, "Bearer good").await, AccessDecision::Unanswered);
         assert_eq!(asked.lock().unwrap().len(), 2);
         assert_eq!(began.elapsed(), PATIENCE * 2);
     }
@@ -346,7 +350,7 @@ mod tests {
     #[tokio::test]
     async fn api_server_that_refuses_the_question_lets_nobody_in() {
         let (access, asked) = access(Server::Refuses);
-        assert_eq!(ask(&access, "Bearer good").await, Verdict::Unanswered);
+        assert_eq!(ask(&access, "Bearer good").await, AccessDecision::Unanswered);
         assert_eq!(asked.lock().unwrap().len(), 1);
     }
 
@@ -356,7 +360,7 @@ mod tests {
         let began = Instant::now();
         let headers: Vec<_> = (0..5 * AT_ONCE).map(|n| format!("Bearer forged-{n}")).collect();
         let verdicts = futures::future::join_all(headers.iter().map(|header| ask(&access, header))).await;
-        assert!(verdicts.iter().all(|verdict| *verdict == Verdict::Unanswered));
+        assert!(verdicts.iter().all(|verdict| *verdict == AccessDecision::Unanswered));
         assert_eq!(asked.lock().unwrap().len(), AT_ONCE);
         assert_eq!(began.elapsed(), PATIENCE);
     }
@@ -365,7 +369,7 @@ mod tests {
     async fn those_who_wait_with_the_same_token_do_not_ask_again() {
         let (access, asked) = access(Server::Answers);
         let verdicts = futures::future::join_all((0..5 * AT_ONCE).map(|_| ask(&access, "Bearer good"))).await;
-        assert!(verdicts.iter().all(|verdict| *verdict == Verdict::Granted));
+        assert!(verdicts.iter().all(|verdict| *verdict == AccessDecision::Granted));
         assert!(asked.lock().unwrap().len() <= 2 * AT_ONCE);
     }
 
@@ -377,11 +381,11 @@ mod tests {
         }
         assert_eq!(access.cache().len(), MOST);
         // Somebody who may read still can, and is cached as soon as there is room.
-        assert_eq!(ask(&access, "Bearer good").await, Verdict::Granted);
+        assert_eq!(ask(&access, "Bearer good").await, AccessDecision::Granted);
         tokio::time::advance(REFUSED).await;
         ask(&access, "Bearer good").await;
         let before = asked.lock().unwrap().len();
-        assert_eq!(ask(&access, "Bearer good").await, Verdict::Granted);
+        assert_eq!(ask(&access, "Bearer good").await, AccessDecision::Granted);
         assert_eq!(asked.lock().unwrap().len(), before);
     }
 }

@@ -26,7 +26,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
-use access::{Access, Verdict};
+use access::{Access, AccessDecision};
 pub use certificate::{Certificate, CertificateError};
 use connections::Bounded;
 pub use readiness::{Readiness, ReadinessItem};
@@ -236,10 +236,10 @@ fn metrics(metrics: Arc<Metrics>, access: Option<Arc<Access>>) -> Router {
     let page = async |State((metrics, access)): State<(Arc<Metrics>, Option<Arc<Access>>)>, headers: HeaderMap| {
         let verdict = match access {
             Some(access) => access.verdict(headers.get(header::AUTHORIZATION)).await,
-            None => Verdict::Granted,
+            None => AccessDecision::Granted,
         };
         match verdict {
-            Verdict::Granted => render(&metrics),
+            AccessDecision::Granted => render(&metrics),
             refused => refused.into_response(),
         }
     };

@@ -12,15 +12,15 @@ const UNTRIED: &str = "not tried yet";
 
 /// What the process waits for, item by item. It is ready when every item is; without any item it is not.
 #[derive(Clone, Default)]
-pub struct Readiness(Arc<Mutex<Vec<Entry>>>);
+pub struct Readiness(Arc<Mutex<Vec<ReadinessEntry>>>);
 
-struct Entry {
+struct ReadinessEntry {
     name: Cow<'static, str>,
-    state: State,
+    state: ItemState,
 }
 
 #[derive(PartialEq, Eq)]
-enum State {
+enum ItemState {
     /// It is ready, in this way.
     Ready(String),
     /// It is not ready, for this reason.
@@ -38,9 +38,9 @@ impl Readiness {
     /// Adds an item, waiting. Items are shown in the order in which they were added.
     pub fn item(&self, name: impl Into<Cow<'static, str>>) -> ReadinessItem {
         let mut entries = self.entries();
-        entries.push(Entry {
+        entries.push(ReadinessEntry {
             name: name.into(),
-            state: State::Waiting(UNTRIED.to_owned()),
+            state: ItemState::Waiting(UNTRIED.to_owned()),
         });
         ReadinessItem {
             all: self.clone(),
@@ -52,14 +52,14 @@ impl Readiness {
     pub(crate) fn report(&self) -> (bool, String) {
         let entries = self.entries();
         let mut lines = String::new();
-        for Entry { name, state } in entries.iter() {
+        for ReadinessEntry { name, state } in entries.iter() {
             // Writing to a String cannot fail.
             let _ = match state {
-                State::Ready(how) => writeln!(lines, "[+] {name}: {how}"),
-                State::Waiting(reason) => writeln!(lines, "[-] {name}: {reason}"),
+                ItemState::Ready(how) => writeln!(lines, "[+] {name}: {how}"),
+                ItemState::Waiting(reason) => writeln!(lines, "[-] {name}: {reason}"),
             };
         }
-        let ready = |entry: &Entry| matches!(entry.state, State::Ready(_));
+        let ready = |entry: &ReadinessEntry| matches!(entry.state, ItemState::Ready(_));
         let ready = !entries.is_empty() && entries.iter().all(ready);
         (ready, lines)
     }
@@ -68,13 +68,13 @@ impl Readiness {
     pub fn waits(&self) -> Vec<String> {
         let entries = self.entries();
         let waits = entries.iter().filter_map(|entry| match &entry.state {
-            State::Waiting(reason) if reason != UNTRIED => Some(format!("{}: {reason}", entry.name)),
+            ItemState::Waiting(reason) if reason != UNTRIED => Some(format!("{}: {reason}", entry.name)),
             _ => None,
         });
         waits.collect()
     }
 
-    fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
+    fn entries(&self) -> MutexGuard<'_, Vec<ReadinessEntry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -87,15 +87,15 @@ impl ReadinessItem {
 
     /// Marks the item as ready. `how` describes its state: short, nothing secret.
     pub fn ready_as(&self, how: &str) {
-        self.set(State::Ready(clean(how)));
+        self.set(ItemState::Ready(clean(how)));
     }
 
     /// Marks the item as not ready. `reason` is short and stable, and holds nothing secret.
     pub fn waiting(&self, reason: &str) {
-        self.set(State::Waiting(clean(reason)));
+        self.set(ItemState::Waiting(clean(reason)));
     }
 
-    fn set(&self, state: State) {
+    fn set(&self, state: ItemState) {
         let mut entries = self.all.entries();
         let Some(entry) = entries.get_mut(self.index) else {
             return;
@@ -104,8 +104,8 @@ impl ReadinessItem {
             return;
         }
         match &state {
-            State::Ready(how) => tracing::info!("{}: {how}", entry.name),
-            State::Waiting(reason) => tracing::warn!("waiting for {}: {reason}", entry.name),
+            ItemState::Ready(how) => tracing::info!("{}: {how}", entry.name),
+            ItemState::Waiting(reason) => tracing::warn!("waiting for {}: {reason}", entry.name),
         }
         entry.state = state;
     }

@@ -25,7 +25,7 @@ pub use labels::{Controller, KubeResource, KubeVerb, ReconcileResult, Watched};
 pub use objects::{ObservedCondition, ObservedObject};
 use process::Process;
 pub use progress::Due;
-use progress::Progress;
+use progress::WorkProgress;
 use reconciles::Reconciles;
 pub use reconciles::{Queued, RunningReconcile};
 use state::Sources;
@@ -41,7 +41,7 @@ pub struct Metrics {
     process: Process,
     changes: Changes,
     sources: Arc<Sources>,
-    progress: Progress,
+    progress: WorkProgress,
 }
 
 impl Metrics {
@@ -57,7 +57,7 @@ impl Metrics {
             process: Process::new(&mut registered, version, commit)?,
             changes: Changes::new(&mut registered)?,
             sources,
-            progress: Progress::default(),
+            progress: WorkProgress::default(),
             registered,
         })
     }

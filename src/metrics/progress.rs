@@ -13,7 +13,7 @@ use super::{Controller, Metrics, locked};
 const PATIENCE: Duration = Duration::from_secs(300);
 
 #[derive(Default)]
-pub(super) struct Progress(Mutex<BTreeMap<&'static str, Worker>>);
+pub(super) struct WorkProgress(Mutex<BTreeMap<&'static str, Worker>>);
 
 struct Worker {
     /// How much work is under way or waits.
@@ -25,7 +25,7 @@ struct Worker {
 /// The controllers whose work consists of calls to Azure.
 const CALLERS: [Controller; 2] = [Controller::PrivateLinkService, Controller::PrivateEndpoint];
 
-impl Progress {
+impl WorkProgress {
     /// Records that a call to Azure has ended, so that its caller continues.
     pub(super) fn called(&self) {
         let mut workers = self.workers();
@@ -71,7 +71,7 @@ impl Metrics {
 /// Work that is due.
 #[must_use = "dropping it says that it is done"]
 pub struct Due<'a> {
-    progress: &'a Progress,
+    progress: &'a WorkProgress,
     worker: &'static str,
 }
 

@@ -26,7 +26,7 @@ pub(super) struct Sources {
     token: Mutex<Option<ReadToken>>,
 }
 
-struct State {
+struct ScrapedState {
     /// Of every kind, once a role has begun.
     operations: BTreeMap<Kind, UnderWay>,
     token: TokenState,
@@ -75,7 +75,7 @@ pub(super) fn gauges(sources: Arc<Sources>) -> Result<impl Collector> {
 }
 
 impl Sources {
-    fn read(&self) -> State {
+    fn read(&self) -> ScrapedState {
         let mut operations = BTreeMap::new();
         for read in locked(&self.operations).iter() {
             let under_way = read();
@@ -84,7 +84,7 @@ impl Sources {
                 *all = all.and(under_way.get(&kind).copied().unwrap_or_default());
             }
         }
-        State {
+        ScrapedState {
             operations,
             token: locked(&self.token).as_ref().map(|read| read()).unwrap_or_default(),
             most_changes: self.recent.most(),

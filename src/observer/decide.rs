@@ -166,7 +166,7 @@ pub fn owner(found: &HostedControlPlane) -> OwnerReference {
 
 /// What an existing custom resource has to change.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Change {
+pub enum SpecChange {
     /// Nothing has to change.
     None,
     /// It has to change by this guarded merge patch.
@@ -177,11 +177,11 @@ pub enum Change {
 
 /// The change that makes `current` as desired, as far as it may be changed. Values that differ only in case are equal;
 /// values that are immutable once set are kept.
-pub fn change(current: &AzurePrivateLinkService, desired: &DesiredResource) -> Change {
+pub fn change(current: &AzurePrivateLinkService, desired: &DesiredResource) -> SpecChange {
     let controls = |one: &&OwnerReference| one.controller == Some(true);
     let controller = current.owner_references().iter().find(controls).map(|one| &one.uid);
     if controller != desired.resource.owner_references().first().map(|one| &one.uid) {
-        return Change::Foreign;
+        return SpecChange::Foreign;
     }
     let spec = spec_change(current, desired);
     let mut metadata = Map::new();
@@ -191,10 +191,10 @@ pub fn change(current: &AzurePrivateLinkService, desired: &DesiredResource) -> C
         metadata.insert("annotations".into(), json!({CLUSTER_ANNOTATION: annotation}));
     }
     if spec.is_empty() && metadata.is_empty() {
-        return Change::None;
+        return SpecChange::None;
     }
     metadata.insert("resourceVersion".into(), json!(current.metadata.resource_version));
-    Change::Patch(json!({"metadata": metadata, "spec": spec}))
+    SpecChange::Patch(json!({"metadata": metadata, "spec": spec}))
 }
 
 fn spec_change(current: &AzurePrivateLinkService, desired: &DesiredResource) -> Map<String, Value> {

@@ -115,7 +115,7 @@ pub fn target(cr: Option<&AzurePrivateLinkService>) -> Target {
 
 /// What to do about a Service.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
+pub enum ServiceStep {
     /// It stays as it is.
     Keep,
     /// It is to be created.
@@ -129,18 +129,26 @@ pub enum Step {
 }
 
 /// The step from what was found to what is desired.
-pub fn step(external: External, host: &Host, target: Target, found: Option<&Service>, by: &HostedControlPlane) -> Step {
+pub fn step(
+    external: External,
+    host: &Host,
+    target: Target,
+    found: Option<&Service>,
+    by: &HostedControlPlane,
+) -> ServiceStep {
     match (found, host, target) {
-        (_, Host::NotOurs, _) => Step::Keep,
-        (None, Host::Named(host), Target::At(address)) => Step::Create(Box::new(service(external, host, address, by))),
-        (None, ..) => Step::Keep,
-        (Some(found), Host::Named(_), Target::At(_)) if !is_owned(found, by) => Step::Refuse,
-        (Some(found), ..) if !is_owned(found, by) || found.metadata.deletion_timestamp.is_some() => Step::Keep,
-        (Some(_), Host::None, _) | (Some(_), _, Target::Gone | Target::Refused) => Step::Delete,
-        (Some(found), Host::Named(host), Target::Unsure) if published_host(found) != Some(host) => Step::Delete,
-        (Some(_), Host::Named(_), Target::Unsure) => Step::Keep,
+        (_, Host::NotOurs, _) => ServiceStep::Keep,
+        (None, Host::Named(host), Target::At(address)) => {
+            ServiceStep::Create(Box::new(service(external, host, address, by)))
+        }
+        (None, ..) => ServiceStep::Keep,
+        (Some(found), Host::Named(_), Target::At(_)) if !is_owned(found, by) => ServiceStep::Refuse,
+        (Some(found), ..) if !is_owned(found, by) || found.metadata.deletion_timestamp.is_some() => ServiceStep::Keep,
+        (Some(_), Host::None, _) | (Some(_), _, Target::Gone | Target::Refused) => ServiceStep::Delete,
+        (Some(found), Host::Named(host), Target::Unsure) if published_host(found) != Some(host) => ServiceStep::Delete,
+        (Some(_), Host::Named(_), Target::Unsure) => ServiceStep::Keep,
         (Some(found), Host::Named(host), Target::At(address)) => {
-            change(found, host, address).map_or(Step::Keep, Step::Patch)
+            change(found, host, address).map_or(ServiceStep::Keep, ServiceStep::Patch)
         }
     }
 }

@@ -6,8 +6,8 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
 
 use super::Observer;
-use super::decide::{Change, DesiredResource, change};
-use super::external_services::{self, External, Host, Step, Target};
+use super::decide::{DesiredResource, SpecChange, change};
+use super::external_services::{self, External, Host, ServiceStep, Target};
 use crate::api::markers::PRIVATE_ROUTER;
 use crate::api::{AzurePrivateLinkService, HostedControlPlane};
 use crate::metrics::{KubeResource, KubeVerb};
@@ -46,9 +46,9 @@ impl Observer {
             return Ok(wrong);
         }
         match change(&current, desired) {
-            Change::None => {}
-            Change::Foreign => wrong.push(NOT_OURS.to_owned()),
-            Change::Patch(patch) => {
+            SpecChange::None => {}
+            SpecChange::Foreign => wrong.push(NOT_OURS.to_owned()),
+            SpecChange::Patch(patch) => {
                 changing(api.patch(&name, &self.cx.runtime.patch_params(), &Patch::Merge(&patch))).await?;
                 self.cx
                     .runtime
@@ -91,7 +91,7 @@ impl Observer {
             return Ok(wrong);
         }
         for (external, host, cached) in open {
-            if external_services::step(external, &host, target, cached.as_deref(), found) != Step::Keep {
+            if external_services::step(external, &host, target, cached.as_deref(), found) != ServiceStep::Keep {
                 wrong.extend(self.publish_one(external, &host, target, found).await?);
             }
         }
@@ -110,21 +110,21 @@ impl Observer {
         let api: Api<Service> = Api::namespaced(self.cx.runtime.kube.clone(), &namespace);
         let found = within(api.get_opt(name)).await?;
         let verb = match external_services::step(external, host, target, found.as_ref(), by) {
-            Step::Keep => return Ok(None),
-            Step::Refuse => {
+            ServiceStep::Keep => return Ok(None),
+            ServiceStep::Refuse => {
                 return Ok(Some(format!(
                     "Service {name} exists and does not belong to this cluster"
                 )));
             }
-            Step::Create(service) => {
+            ServiceStep::Create(service) => {
                 within(api.create(&self.post_params(), &service)).await?;
                 KubeVerb::Create
             }
-            Step::Patch(patch) => {
+            ServiceStep::Patch(patch) => {
                 changing(api.patch(name, &self.cx.runtime.patch_params(), &Patch::Merge(&patch))).await?;
                 KubeVerb::Patch
             }
-            Step::Delete => {
+            ServiceStep::Delete => {
                 let as_read = found.map(|service| Preconditions {
                     uid: service.metadata.uid,
                     resource_version: service.metadata.resource_version,

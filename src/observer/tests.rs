@@ -315,7 +315,7 @@ fn at_rest() -> (Cluster, Value) {
     let target = external_services::Target::At([10, 0, 0, 5].into());
     let host = external_services::Host::Named("api.example.com".into());
     let step = external_services::step(external_services::ALL[0], &host, target, None, &found);
-    let external_services::Step::Create(made) = step else {
+    let external_services::ServiceStep::Create(made) = step else {
         panic!("{step:?}")
     };
     cluster.objects.insert("hostedcontrolplanes/example".into(), hcp);

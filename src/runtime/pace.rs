@@ -48,12 +48,12 @@ fn hash(text: &str) -> u64 {
 }
 
 #[derive(Debug)]
-struct Last {
+struct LastReconcile {
     fingerprint: Fingerprint,
     not_before: Instant,
 }
 
-impl Last {
+impl LastReconcile {
     fn remaining(&self, now: Instant) -> Option<Duration> {
         let remaining = self.not_before.checked_duration_since(now);
         remaining.filter(|remaining| !remaining.is_zero())
@@ -63,7 +63,7 @@ impl Last {
 /// The pace of one object.
 #[derive(Debug, Default)]
 struct Pace {
-    last: Option<Last>,
+    last: Option<LastReconcile>,
     /// Whether something else than the object has changed since the last reconcile began.
     woken: bool,
     rate: Rate,
@@ -138,7 +138,7 @@ impl Pacer {
         let Some(pace) = paces.get_mut(uid) else {
             return false;
         };
-        pace.last = Some(Last {
+        pace.last = Some(LastReconcile {
             fingerprint,
             not_before: now + wait,
         });

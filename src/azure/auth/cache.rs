@@ -53,10 +53,10 @@ struct State {
 /// A request under way. All who need its outcome wait for this one.
 struct Asking {
     task: AbortHandle,
-    outcome: Outcome,
+    outcome: TokenOutcome,
 }
 
-type Outcome = Shared<BoxFuture<'static, Result<Token, AuthError>>>;
+type TokenOutcome = Shared<BoxFuture<'static, Result<Token, AuthError>>>;
 
 impl TokenCache {
     /// Makes an empty cache; requests nothing yet. `http` carries the requests to the authority; it must not follow
@@ -89,7 +89,7 @@ impl TokenCache {
 
     /// Starts a request, or joins the one under way. The request is a task of its own, so that it goes on if one caller
     /// gives up.
-    fn ask(&self, state: &mut State) -> Outcome {
+    fn ask(&self, state: &mut State) -> TokenOutcome {
         if let Some(asking) = state.asking.as_ref().filter(|asking| !asking.task.is_finished()) {
             return asking.outcome.clone();
         }

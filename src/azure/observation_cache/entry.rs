@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::failures::Failures;
+use super::failures::ResourceFailures;
 use super::observation::{Hold, Observation};
 use super::unreported::Unreported;
 use super::writes::Writes;
@@ -28,7 +28,7 @@ pub(super) struct Entry {
     /// What this process has written.
     pub(super) writes: Writes,
     /// What has failed.
-    pub(super) failures: Failures,
+    pub(super) failures: ResourceFailures,
     /// What is to be reported once.
     pub(super) unreported: Unreported,
 }
@@ -40,7 +40,7 @@ impl Entry {
             kind,
             observation: Observation::new(now),
             writes: Writes::default(),
-            failures: Failures::default(),
+            failures: ResourceFailures::default(),
             unreported: Unreported::default(),
         }
     }

@@ -9,7 +9,7 @@ use crate::azure::failed_reads::FailedReads;
 
 /// What has failed of one resource.
 #[derive(Debug, Default)]
-pub(super) struct Failures {
+pub(super) struct ResourceFailures {
     /// Failed reads since it was last ready: the more, the longer is the wait.
     reads: u32,
     /// Failed reads in a row.
@@ -31,7 +31,7 @@ struct FailingWrite {
     since: Instant,
 }
 
-impl Failures {
+impl ResourceFailures {
     /// Notes a failed read. Returns the wait until the next one, which grows with each failure.
     pub(super) fn note_read(&mut self, error: &ArmError, now: Instant) -> Duration {
         self.reads = self.reads.saturating_add(1);
@@ -120,7 +120,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn wait_after_failed_reads_grows_until_the_resource_is_ready() {
-        let (mut failures, now) = (Failures::default(), Instant::now());
+        let (mut failures, now) = (ResourceFailures::default(), Instant::now());
         let waits = [(); 2].map(|()| failures.note_read(&down(), now).as_secs());
         assert_eq!(waits, [5, 10]);
         failures.note_in_progress();
@@ -131,7 +131,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn reads_that_fail_for_long_leave_nothing_known_until_one_succeeds() {
-        let (mut failures, now) = (Failures::default(), Instant::now());
+        let (mut failures, now) = (ResourceFailures::default(), Instant::now());
         let later = now + Duration::from_secs(120);
         for at in [now, now, later] {
             failures.note_read(&down(), at);
@@ -143,7 +143,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn failing_lists_say_nothing_of_the_resource_itself() {
-        let (mut failures, now) = (Failures::default(), Instant::now());
+        let (mut failures, now) = (ResourceFailures::default(), Instant::now());
         let later = now + Duration::from_secs(120);
         for at in [now, now, later] {
             failures.note_list(at);
@@ -156,7 +156,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn writes_fail_since_the_first_with_this_code() {
-        let (mut failures, now) = (Failures::default(), Instant::now());
+        let (mut failures, now) = (ResourceFailures::default(), Instant::now());
         let at = |second| now + Duration::from_secs(second);
         let other = ArmError::own(Class::Busy, "Y");
         assert!(failures.refused_once() && failures.failing().is_none());

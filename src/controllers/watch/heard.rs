@@ -32,7 +32,7 @@ pub(super) fn gone<K: ResourceExt>(forget: impl Fn(&str) + Send) -> impl FnMut(&
 pub(super) fn changes<K: ResourceExt + Send>(
     events: impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send,
 ) -> impl Stream<Item = Result<K, watcher::Error>> + Send {
-    let mut known = Known::default();
+    let mut known = KnownObjects::default();
     events
         .try_filter(move |event| future::ready(known.has_news(event)))
         .touched_objects()
@@ -40,12 +40,12 @@ pub(super) fn changes<K: ResourceExt + Send>(
 
 /// What earlier events have shown, by UID.
 #[derive(Default)]
-struct Known {
+struct KnownObjects {
     objects: HashMap<String, u64>,
     listed: HashSet<String>,
 }
 
-impl Known {
+impl KnownObjects {
     /// Whether an event shows more than what is known; what is gone for good is dropped.
     fn has_news<K: ResourceExt>(&mut self, event: &watcher::Event<K>) -> bool {
         let uid = |object: &K| object.uid().unwrap_or_default();
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_of_what_went_while_the_watch_was_broken() {
-        let mut known = Known::default();
+        let mut known = KnownObjects::default();
         let recreated = || cluster(json!({"uid": "v"}));
         for event in [
             listed(cluster(json!({}))),

@@ -154,7 +154,7 @@ fn oauth_has_its_own_path_while_a_load_balancer_publishes_it(#[case] kind: &str,
 
 fn patched(current: &AzurePrivateLinkService, desired: &DesiredResource) -> Value {
     match change(current, desired) {
-        Change::Patch(patch) => patch,
+        SpecChange::Patch(patch) => patch,
         other => panic!("{other:?}"),
     }
 }
@@ -162,10 +162,10 @@ fn patched(current: &AzurePrivateLinkService, desired: &DesiredResource) -> Valu
 #[test]
 fn immutable_values_are_carried_over_and_the_rest_follows() {
     let (current, mut next) = (desired().resource, desired());
-    assert_eq!(change(&current, &next), Change::None);
+    assert_eq!(change(&current, &next), SpecChange::None);
     next.derived.spec.base_domain = Some("other.example.com".into());
     next.derived.spec.location = "westus".into();
-    assert_eq!(change(&current, &next), Change::None);
+    assert_eq!(change(&current, &next), SpecChange::None);
     next.derived.spec.load_balancer_ip = Some("10.1.0.5".into());
     next.derived.spec.nat_subnet_id = Some("nat".into());
     assert_eq!(
@@ -179,7 +179,7 @@ fn values_once_set_are_never_taken_away() {
     let (mut current, mut next) = (desired().resource, desired());
     current.spec.nat_subnet_id = Some("nat".into());
     next.derived.spec.base_domain = None;
-    assert_eq!(change(&current, &next), Change::None);
+    assert_eq!(change(&current, &next), SpecChange::None);
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn another_spelling_is_no_difference() {
     current.spec.guest_vnet_id = VNET.to_uppercase();
     current.spec.load_balancer_ip = Some("FD00:0::4".into());
     next.derived.spec.load_balancer_ip = Some("fd00::4".into());
-    assert_eq!(change(&current, &next), Change::None);
+    assert_eq!(change(&current, &next), SpecChange::None);
 }
 
 fn list(now: &[&str], subscriptions: &[String]) -> Option<Value> {
@@ -213,7 +213,7 @@ fn list(now: &[&str], subscriptions: &[String]) -> Option<Value> {
         (!now.is_empty()).then(|| now.iter().map(|s| (*s).to_owned()).collect());
     next.derived.subscriptions = subscriptions.to_vec();
     match change(&current, &next) {
-        Change::Patch(patch) => Some(patch["spec"]["additionalAllowedSubscriptions"].clone()),
+        SpecChange::Patch(patch) => Some(patch["spec"]["additionalAllowedSubscriptions"].clone()),
         _ => None,
     }
 }
@@ -252,5 +252,5 @@ fn custom_resource_of_another_owner_is_left_alone(#[case] owners: Value) {
     let (mut current, mut next) = (desired().resource, desired());
     current.metadata.owner_references = serde_json::from_value(owners).unwrap();
     next.derived.spec.load_balancer_ip = Some("10.1.0.5".into());
-    assert_eq!(change(&current, &next), Change::Foreign);
+    assert_eq!(change(&current, &next), SpecChange::Foreign);
 }

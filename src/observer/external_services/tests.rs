@@ -101,7 +101,7 @@ fn names_lead_nowhere_for_a_cluster_that_names_what_another_has(#[case] reason: 
 fn made(host: &str) -> Service {
     let hcp = control_plane(|_| {});
     match step(API, &named(host), AT, None, &hcp) {
-        Step::Create(service) => *service,
+        ServiceStep::Create(service) => *service,
         other => panic!("{other:?}"),
     }
 }
@@ -138,11 +138,11 @@ fn changed(change: impl FnOnce(&mut Service)) -> Service {
 fn service_follows_host_name_and_endpoint(#[case] host: Host, #[case] target: Target, #[case] expected: &str) {
     let hcp = control_plane(|_| {});
     let word = |step| match step {
-        Step::Keep => "keep",
-        Step::Create(_) => "create",
-        Step::Patch(_) => "patch",
-        Step::Delete => "delete",
-        Step::Refuse => "refuse",
+        ServiceStep::Keep => "keep",
+        ServiceStep::Create(_) => "create",
+        ServiceStep::Patch(_) => "patch",
+        ServiceStep::Delete => "delete",
+        ServiceStep::Refuse => "refuse",
     };
     let found = made("api.example.com");
     assert_eq!(word(step(API, &host, target, Some(&found), &hcp)), expected);
@@ -163,12 +163,15 @@ fn service_follows_host_name_and_endpoint(#[case] host: Host, #[case] target: Ta
 fn service_of_another_type_is_restored_and_a_deleted_one_left() {
     let (hcp, host) = (control_plane(|_| {}), named("api.example.com"));
     let other = changed(|s| s.spec.as_mut().unwrap().type_ = Some("ClusterIP".into()));
-    assert!(matches!(step(API, &host, AT, Some(&other), &hcp), Step::Patch(_)));
+    assert!(matches!(
+        step(API, &host, AT, Some(&other), &hcp),
+        ServiceStep::Patch(_)
+    ));
     let deleting = changed(|s| {
         let time = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH);
         s.metadata.deletion_timestamp = Some(time);
     });
-    assert_eq!(step(API, &Host::None, AT, Some(&deleting), &hcp), Step::Keep);
+    assert_eq!(step(API, &Host::None, AT, Some(&deleting), &hcp), ServiceStep::Keep);
 }
 
 #[test]
@@ -179,7 +182,7 @@ fn what_others_put_on_the_service_stays() {
         s.metadata.resource_version = Some("7".into());
         s.spec.as_mut().unwrap().external_name = Some("10.0.0.250".into());
     });
-    let Step::Patch(patch) = step(API, &named("api.example.com"), AT, Some(&found), &hcp) else {
+    let ServiceStep::Patch(patch) = step(API, &named("api.example.com"), AT, Some(&found), &hcp) else {
         panic!()
     };
     assert_eq!(

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 /// Whether writes may be sent now. Cloning gives another handle on the same gate.
 #[derive(Debug, Clone)]
-pub struct Gate(Arc<Shared>);
+pub struct Gate(Arc<GateState>);
 
 #[derive(Debug)]
-struct Shared {
+struct GateState {
     base: Instant,
     /// Nanoseconds after `base` at which the gate shuts; 0 means shut.
     until: AtomicU64,
@@ -25,7 +25,7 @@ struct Shared {
 impl Gate {
     /// A gate that is shut until this process leads. `now` is only its origin of time.
     pub(super) fn shut_from(now: Instant) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(GateState {
             base: now,
             until: AtomicU64::new(0),
             over: AtomicBool::new(false),

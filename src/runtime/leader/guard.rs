@@ -11,7 +11,7 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 
 /// What a candidate that does not lead may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum LeaseVerdict {
     /// The lease names this process: it wrote the lease, but did not get the answer. Renewing proves it.
     Own,
     /// Nobody can be leading.
@@ -27,7 +27,7 @@ pub(super) enum Verdict {
 
 /// What the lease's record means, without regard to time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Record {
+enum LeaseRecord {
     Own,
     Held {
         duration: Duration,
@@ -67,7 +67,7 @@ impl Guard {
     }
 
     /// Judges the result of a read that ended at `now`; `None` means that there is no such Lease.
-    pub(super) fn judge(&mut self, lease: Option<&Lease>, now: Instant) -> Verdict {
+    pub(super) fn judge(&mut self, lease: Option<&Lease>, now: Instant) -> LeaseVerdict {
         let spec = lease.map(|lease| lease.spec.clone().unwrap_or_default());
         let record = self.classify(spec.as_ref());
         let holder = spec.as_ref().and_then(holder);
@@ -77,41 +77,41 @@ impl Guard {
         };
         self.observed = Some(ObservedLease { spec, busy_until });
         match record {
-            Record::Own => Verdict::Own,
-            _ if now >= busy_until => Verdict::Free,
-            _ => Verdict::Held {
+            LeaseRecord::Own => LeaseVerdict::Own,
+            _ if now >= busy_until => LeaseVerdict::Free,
+            _ => LeaseVerdict::Held {
                 holder,
                 until: busy_until,
             },
         }
     }
 
-    fn busy_until(&self, record: Record, before: Option<&ObservedLease>, now: Instant) -> Instant {
+    fn busy_until(&self, record: LeaseRecord, before: Option<&ObservedLease>, now: Instant) -> Instant {
         match (record, before) {
-            (Record::Own | Record::Released, _) | (Record::Blank, None) => now,
-            (Record::Held { duration }, _) => now + duration,
-            (Record::Blank | Record::Cleared | Record::Absent, before) => {
+            (LeaseRecord::Own | LeaseRecord::Released, _) | (LeaseRecord::Blank, None) => now,
+            (LeaseRecord::Held { duration }, _) => now + duration,
+            (LeaseRecord::Blank | LeaseRecord::Cleared | LeaseRecord::Absent, before) => {
                 let own = now + self.duration;
                 before.map_or(own, |observed| own.max(observed.busy_until))
             }
         }
     }
 
-    fn classify(&self, spec: Option<&LeaseSpec>) -> Record {
+    fn classify(&self, spec: Option<&LeaseSpec>) -> LeaseRecord {
         let Some(spec) = spec else {
-            return Record::Absent;
+            return LeaseRecord::Absent;
         };
         let lease_duration = spec
             .lease_duration_seconds
             .and_then(|seconds| u64::try_from(seconds).ok());
         match holder(spec) {
-            Some(holder) if holder == self.identity => Record::Own,
-            Some(_) => Record::Held {
+            Some(holder) if holder == self.identity => LeaseRecord::Own,
+            Some(_) => LeaseRecord::Held {
                 duration: lease_duration.map_or(self.duration, Duration::from_secs),
             },
-            None if lease_duration == Some(1) => Record::Released,
-            None if spec.renew_time.is_none() => Record::Blank,
-            None => Record::Cleared,
+            None if lease_duration == Some(1) => LeaseRecord::Released,
+            None if spec.renew_time.is_none() => LeaseRecord::Blank,
+            None => LeaseRecord::Cleared,
         }
     }
 }
@@ -156,8 +156,8 @@ mod tests {
 
     fn free_after(guard: &mut Guard, lease: Option<&Lease>, now: Instant) -> Duration {
         match guard.judge(lease, now) {
-            Verdict::Held { until, .. } => until - now,
-            Verdict::Free | Verdict::Own => Duration::ZERO,
+            LeaseVerdict::Held { until, .. } => until - now,
+            LeaseVerdict::Free | LeaseVerdict::Own => Duration::ZERO,
         }
     }
 
@@ -183,7 +183,10 @@ mod tests {
             .and_then(holder)
             .as_deref()
             == Some("me");
-        assert_eq!(verdict_after_wait, if is_own { Verdict::Own } else { Verdict::Free });
+        assert_eq!(
+            verdict_after_wait,
+            if is_own { LeaseVerdict::Own } else { LeaseVerdict::Free }
+        );
     }
 
     #[test]
@@ -204,13 +207,13 @@ mod tests {
             let verdict = guard.judge(Some(&held), now + second * SECOND);
             assert_eq!(
                 verdict,
-                Verdict::Held {
+                LeaseVerdict::Held {
                     holder: Some("other".into()),
                     until: now + 10 * SECOND
                 }
             );
         }
-        assert_eq!(guard.judge(Some(&held), now + 10 * SECOND), Verdict::Free);
+        assert_eq!(guard.judge(Some(&held), now + 10 * SECOND), LeaseVerdict::Free);
     }
 
     #[test]
@@ -219,7 +222,7 @@ mod tests {
         guard.judge(Some(&lease(Some("other"), Some(0), Some(15))), now);
         assert_eq!(
             guard.judge(Some(&lease(Some(""), Some(1), Some(1))), now + SECOND),
-            Verdict::Free
+            LeaseVerdict::Free
         );
     }
 

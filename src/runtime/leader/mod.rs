@@ -38,7 +38,7 @@ pub use gated_client::{GateShut, gated_client};
 pub use term::Leadership;
 pub use work::Worked;
 
-use guard::{Guard, Verdict};
+use guard::{Guard, LeaseVerdict};
 use lease::LeaseCalls;
 use lease_watch::LeaseWatch;
 
@@ -242,11 +242,11 @@ impl Elector {
             .inspect_err(|_| self.set_standing(Standing::Unknown))?;
         lease_watch.observed(lease.as_ref());
         match guard.judge(lease.as_ref(), Instant::now()) {
-            Verdict::Held { holder, until } => {
+            LeaseVerdict::Held { holder, until } => {
                 self.set_standing(Standing::Standby { holder });
                 Ok(Campaign::Wait { until })
             }
-            Verdict::Own | Verdict::Free => {
+            LeaseVerdict::Own | LeaseVerdict::Free => {
                 self.standing.send_if_modified(|standing| {
                     let first = *standing == Standing::Unknown;
                     if first {
