@@ -34,8 +34,9 @@ pub(super) async fn read_inputs(
     cluster_index.known().await?;
     let namespace = cr.namespace().unwrap_or_default();
     let control_plane = owner::control_plane(cx, cr).await?;
+    let control_plane = control_plane.as_ref();
     let hosted = owner::hosted_cluster(cx, cr, cluster_index).await?;
-    let (hosted, control_plane) = (hosted.as_ref(), control_plane.as_ref());
+    let hosted = hosted.as_ref();
     let identity = agreed(cr, hosted, control_plane, &cluster_index.clusters(), settings.cloud);
     let service = read_service(cx, cr, &namespace, control_plane).await?;
     let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
@@ -90,11 +91,11 @@ fn agreed(
     cloud: &str,
 ) -> Result<Identity, Problem> {
     let identity = identity::vouched(cr, hosted, control_plane, clusters, cloud)?;
-    let foreign = |hosted: &HostedCluster| {
-        let guest = Connecting::of(hosted).foreign_guest(cr);
-        guest.or_else(|| identity::foreign_nat_subnet(cr, hosted, clusters))
+    let Some(hosted) = hosted else {
+        return Ok(identity);
     };
-    let problem = hosted.and_then(foreign);
+    let foreign_guest = Connecting::of(hosted).foreign_guest(cr);
+    let problem = foreign_guest.or_else(|| identity::foreign_nat_subnet(cr, hosted, clusters));
     problem.map_or(Ok(identity), Err)
 }
 
@@ -207,9 +208,10 @@ fn given_subnets(
     let own = control_plane.and_then(|found| claims::nat_subnet(&found.spec));
     let clusters = cluster_index.clusters();
     let infra_id = Claim::infra_id(&identity.infra_id);
-    let may = |id: &str, giver: &Holder| !clusters.older_than(giver, &Claim::nat_subnet(id), &infra_id);
-    let given = clusters.nat_subnets(&name).filter(|(id, giver)| may(id, giver));
-    let given = given.map(|(id, _)| id.to_owned());
+    let given = clusters
+        .nat_subnets(&name)
+        .filter(|(id, giver)| !clusters.older_than(giver, &Claim::nat_subnet(id), &infra_id))
+        .map(|(id, _)| id.to_owned());
     own.map(lower).into_iter().chain(given).collect()
 }
 
@@ -227,31 +229,29 @@ fn subnets_given_by_older(
     let given = clusters.nat_subnets(&name);
     let ids: BTreeSet<&str> = given.map(|(id, _)| id).collect();
     let infra_id = Claim::infra_id(&identity.infra_id);
-    let older = |id: &&str| clusters.older_than(&own, &infra_id, &Claim::nat_subnet(id));
-    ids.into_iter().filter(older).map(str::to_owned).collect()
+    ids.into_iter()
+        .filter(|id| clusters.older_than(&own, &infra_id, &Claim::nat_subnet(id)))
+        .map(str::to_owned)
+        .collect()
 }
 
-/// The part of the inputs whose change needs a reconcile, as one text.
+/// The inputs whose change needs a reconcile, as one text. Each field counts, except what is taken out here.
 pub(super) fn fingerprint(inputs: &PrivateLinkServiceInputs) -> String {
-    let problem = |p: &Problem| (p.reason.as_str(), p.message.clone());
-    let identity = inputs
-        .identity
-        .as_ref()
-        .map(|i| (&i.name, &i.cluster_id, &i.infra_id))
-        .map_err(problem);
-    let service = inputs
-        .service
-        .as_ref()
-        .map(|s| (&s.uid, s.owned, s.addresses.iter().collect::<BTreeSet<_>>()));
-    let paused = (inputs.paused.is_some(), &inputs.paused_until);
-    let from_hosted_cluster = (&inputs.own, &inputs.adopt_from, &inputs.connecting);
-    let others = (
-        inputs.address_claimed,
-        inputs.sibling_stays,
-        inputs.sibling_deleting,
-        &inputs.subnets_of_older,
-    );
-    format!("{identity:?} {paused:?} {service:?} {from_hosted_cluster:?} {others:?}")
+    let mut compared = inputs.clone();
+    // It says only who gets Events, and its resource version changes with each write.
+    compared.hosted_cluster = None;
+    // A reconcile notes it itself.
+    compared.shown_subnet = None;
+    // The time until the pause ends; `paused_until` says when that is.
+    if let Some(paused) = &mut compared.paused {
+        paused.requeue_after = None;
+    }
+    // Their order says nothing.
+    if let Some(service) = &mut compared.service {
+        service.addresses.sort();
+    }
+    compared.given_subnets.sort();
+    format!("{compared:?}")
 }
 
 #[cfg(test)]

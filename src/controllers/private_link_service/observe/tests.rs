@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use kube::runtime::watcher::Event;
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -8,7 +10,7 @@ use crate::api::markers::CLUSTER_ANNOTATION;
 use crate::api::{AzurePrivateLinkServiceSpec, Reason};
 use crate::controllers::context::sample;
 use crate::controllers::private_link_service::samples::alone;
-use crate::controllers::samples::{cr, guest};
+use crate::controllers::samples::{cr, guest, id, management};
 
 fn deleting(name: &str, finalizers: &[&str]) -> AzurePrivateLinkService {
     let mut deleting = cr(Value::Null, json!({}));
@@ -166,7 +168,7 @@ fn change_of_service_siblings_or_pause_needs_a_reconcile() {
         owned: true,
         addresses: Vec::new(),
     };
-    let mut changed = vec![plain.clone(); 7];
+    let mut changed = vec![plain.clone(); 10];
     changed[0].service = Some(service);
     changed[1].sibling_deleting = true;
     changed[2].sibling_stays = true;
@@ -174,9 +176,38 @@ fn change_of_service_siblings_or_pause_needs_a_reconcile() {
     changed[4].identity = Err(Problem::new(Reason::DuplicateIdentity, "x"));
     changed[5].address_claimed = true;
     changed[6].subnets_of_older = vec!["/subnet".into()];
+    changed[7].given_subnets = vec!["/subnet".into()];
+    changed[8].sibling_made_subnet = true;
+    changed[9].deleted_cluster = DeletedCluster::OfAnother;
     let before = fingerprint(&plain);
     assert_eq!(fingerprint(&plain.clone()), before);
     assert!(changed.iter().all(|inputs| fingerprint(inputs) != before));
+}
+
+#[test]
+fn time_order_and_what_a_reconcile_notes_need_none() {
+    let pause = |seconds| Problem::new(Reason::Provisioning, "x").requeue_after(Duration::from_secs(seconds));
+    let addresses: Vec<IpAddr> = vec!["10.0.0.4".parse().unwrap(), "10.0.0.5".parse().unwrap()];
+    let service = |addresses| ServiceFacts {
+        uid: "u".into(),
+        owned: true,
+        addresses,
+    };
+    let before = PrivateLinkServiceInputs {
+        paused: Some(pause(9)),
+        service: Some(service(addresses.clone())),
+        given_subnets: vec!["/a".into(), "/b".into()],
+        ..alone()
+    };
+    let after = PrivateLinkServiceInputs {
+        paused: Some(pause(8)),
+        service: Some(service(addresses.into_iter().rev().collect())),
+        given_subnets: vec!["/b".into(), "/a".into()],
+        hosted_cluster: Some(hosted("example", 1, None).object_ref(&())),
+        shown_subnet: Some(id(&management("virtualNetworks/v/subnets/nat"))),
+        ..alone()
+    };
+    assert_eq!(fingerprint(&before), fingerprint(&after));
 }
 
 /// A custom resource of a day, with an address.
