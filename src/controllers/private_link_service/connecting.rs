@@ -33,12 +33,13 @@ impl Connecting {
 
     /// Why the guest that a custom resource names is not the HostedCluster's.
     pub(super) fn foreign_guest(&self, cr: &AzurePrivateLinkService) -> Option<Problem> {
-        let fields = [
-            (&cr.spec.guest_vnet_id, &self.guest_network, "guestVNetID"),
-            (&cr.spec.guest_subnet_id, &self.guest_subnet, "guestSubnetID"),
-        ];
-        let is_other = |given: &str, named: &Option<String>| !named.as_deref().is_some_and(|named| same(named, given));
-        let (_, _, field) = fields.into_iter().find(|(given, named, _)| is_other(given, named))?;
+        let field = if is_other(&cr.spec.guest_vnet_id, self.guest_network.as_deref()) {
+            "guestVNetID"
+        } else if is_other(&cr.spec.guest_subnet_id, self.guest_subnet.as_deref()) {
+            "guestSubnetID"
+        } else {
+            return None;
+        };
         let text = format!("{field} is not that of the HostedCluster");
         Some(Problem::new(Reason::ScopeNotAllowed, text).requeue_after(IDENTITY_RETRY))
     }
@@ -75,6 +76,11 @@ impl Connecting {
     fn names(&self, given: &str) -> bool {
         self.additional.iter().any(|named| same(named, given))
     }
+}
+
+/// Whether what the custom resource gives is not what the HostedCluster names.
+fn is_other(given: &str, named: Option<&str>) -> bool {
+    !named.is_some_and(|named| same(named, given))
 }
 
 fn additional(cr: &AzurePrivateLinkService) -> impl Iterator<Item = &str> {

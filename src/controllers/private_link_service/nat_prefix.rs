@@ -29,11 +29,10 @@ pub struct Refused {
 /// Packed from the top of the space, so that the rest stays whole; `seed` spreads clusters that choose at the same
 /// time, and what was `refused` in this layout is left out.
 pub fn choose(virtual_network: &Value, rules: NatSubnetRules, seed: &str, refused: &[Refused]) -> Option<Ipv4Net> {
-    let now = layout(virtual_network);
-    let still_counts = |refused: &&Refused| refused.layout.is_none_or(|then| then == now);
+    let layout = layout(virtual_network);
     let occupied: Vec<Ipv4Net> = subnets(virtual_network)
         .flat_map(prefixes_of_subnet)
-        .chain(refused.iter().filter(still_counts).map(|refused| refused.prefix))
+        .chain(refused_in(layout, refused))
         .collect();
     let free: Vec<Ipv4Net> = spaces(virtual_network, rules)
         .into_iter()
@@ -43,6 +42,14 @@ pub fn choose(virtual_network: &Value, rules: NatSubnetRules, seed: &str, refuse
         .collect();
     let choice = hash(seed) % u64::try_from(free.len()).ok().filter(|n| *n > 0)?;
     free.get(usize::try_from(choice).ok()?).copied()
+}
+
+/// The prefixes that are refused in a layout.
+fn refused_in(layout: u64, refused: &[Refused]) -> impl Iterator<Item = Ipv4Net> {
+    let counting = refused
+        .iter()
+        .filter(move |refused| refused.layout.is_none_or(|then| then == layout));
+    counting.map(|refused| refused.prefix)
 }
 
 /// Stands for the address space of a network and its subnets, as far as they matter here.
@@ -90,18 +97,20 @@ fn spaces(virtual_network: &Value, rules: NatSubnetRules) -> Vec<Ipv4Net> {
         .and_then(Value::as_array);
     let mut spaces = parse(own.into_iter().flatten());
     if let Some(pool) = rules.pool {
-        let inside = |space: Ipv4Net| {
-            if space.contains(&pool) {
-                Some(pool)
-            } else {
-                pool.contains(&space).then_some(space)
-            }
-        };
-        spaces = spaces.into_iter().filter_map(inside).collect();
+        spaces = spaces.into_iter().filter_map(|space| smaller(space, pool)).collect();
     }
     spaces.sort();
     spaces.reverse();
     spaces
+}
+
+/// The one of two prefixes that lies in the other.
+fn smaller(space: Ipv4Net, pool: Ipv4Net) -> Option<Ipv4Net> {
+    if space.contains(&pool) {
+        Some(pool)
+    } else {
+        pool.contains(&space).then_some(space)
+    }
 }
 
 fn parse<'a>(texts: impl Iterator<Item = &'a Value>) -> Vec<Ipv4Net> {

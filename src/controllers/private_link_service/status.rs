@@ -71,11 +71,10 @@ pub fn after_teardown(cr: &AzurePrivateLinkService, decision: &Decision, outcome
     })
     .unwrap_or_else(|| Problem::new(Reason::Deleting, "deleted"));
     let problem = abandon::noted(cr, Role::Ho, problem);
-    let condition = |kind| fails(kind, &problem, generation);
     Report {
         conditions: vec![
-            condition(ConditionType::AzureInternalLoadBalancerAvailable),
-            condition(ConditionType::AzurePLSCreated),
+            fails(ConditionType::AzureInternalLoadBalancerAvailable, &problem, generation),
+            fails(ConditionType::AzurePLSCreated, &problem, generation),
         ],
         fields: Map::new(),
     }

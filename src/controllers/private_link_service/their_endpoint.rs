@@ -5,13 +5,12 @@
 use std::time::Duration;
 
 use kube::ResourceExt;
-use serde_json::Value;
 
 use crate::api::markers::CPO_INTENT;
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::id::ResourceId;
 use crate::azure::kinds::private_link_service::connected_endpoints;
-use crate::azure::resource::Kind;
+use crate::azure::resource::{Kind, Observed};
 use crate::controllers::facts::{Facts, Needs};
 use crate::hypershift::problem::Problem;
 
@@ -27,21 +26,25 @@ pub(super) fn not_connected(
     let Some(endpoint) = endpoint_of_hypershift(cr) else {
         return Ok(None);
     };
-    let misses = |body: &Value| !connected_endpoints(body).contains(&endpoint);
-    let missing = facts
-        .read(Kind::PrivateLinkService, service)?
-        .found()
-        .is_some_and(misses)
-        && facts
-            .fresh_read(Kind::PrivateLinkService, service)?
-            .found()
-            .is_some_and(misses);
+    let missing = lacks(facts.read(Kind::PrivateLinkService, service)?, &endpoint)
+        && lacks(facts.fresh_read(Kind::PrivateLinkService, service)?, &endpoint);
+    if !missing {
+        return Ok(None);
+    }
     let text = format!(
         "no connection from the {} {}: it leads to a service that is gone; delete it, and HyperShift's guest side makes another",
         Kind::PrivateEndpoint.label(),
         endpoint.name()
     );
-    Ok(missing.then(|| Problem::new(Reason::EndpointNotConnected, text).requeue_after(AGAIN)))
+    Ok(Some(
+        Problem::new(Reason::EndpointNotConnected, text).requeue_after(AGAIN),
+    ))
+}
+
+/// Whether an existing service has no connection of the endpoint.
+fn lacks(service: &Observed, endpoint: &ResourceId) -> bool {
+    let body = service.found();
+    body.is_some_and(|body| !connected_endpoints(body).contains(endpoint))
 }
 
 /// The endpoint in the status, if HyperShift's guest side serves the custom resource and not our CPO role.
