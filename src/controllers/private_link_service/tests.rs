@@ -1,11 +1,17 @@
+use std::sync::Mutex;
+
 use http::{Request, Response};
 use kube::client::Body;
 use serde_json::json;
 use tower::BoxError;
 
+use super::reports::guest_lock;
+use super::waits::slow_down;
 use super::*;
+use crate::api::Reason;
 use crate::controllers::context::sample;
 use crate::controllers::samples;
+use crate::hypershift::problem::Problem;
 
 #[tokio::test]
 async fn guest_lock_is_reported_once_on_the_hosted_cluster() {
@@ -24,11 +30,11 @@ async fn guest_lock_is_reported_once_on_the_hosted_cluster() {
         name: Some("example".to_owned()),
         ..ObjectReference::default()
     };
-    report_guest_lock(&cx, &cr, Some(&hosted)).await;
+    guest_lock(&cx, &cr, Some(&hosted)).await;
     assert_eq!(*paths.lock().unwrap(), [""; 0], "it is not deleted");
     cr.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
     for _ in 0..3 {
-        report_guest_lock(&cx, &cr, Some(&hosted)).await;
+        guest_lock(&cx, &cr, Some(&hosted)).await;
     }
     assert_eq!(
         *paths.lock().unwrap(),
@@ -38,13 +44,10 @@ async fn guest_lock_is_reported_once_on_the_hosted_cluster() {
 
 #[test]
 fn endpoint_is_missed_by_two_reads_some_seconds_apart() {
-    let (controller, now) = (
-        PrivateLinkServiceController::new(super::samples::settings(), Arc::default()),
-        Instant::now(),
-    );
+    let (remembered, now) = (Remembered::default(), Instant::now());
     let reports = |seconds: u64, reason| {
         let mut decision = Decision::stuck(Problem::new(reason, "x"));
-        controller.confirm_missing("u", &mut decision, now + Duration::from_secs(seconds));
+        remembered.confirm_missing("u", &mut decision, now + Duration::from_secs(seconds));
         decision.problem.is_some()
     };
     let missing = Reason::EndpointNotConnected;

@@ -1,0 +1,88 @@
+//! What the HO role reports beside the status: Events, and what the dry run prints of Kubernetes.
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{Resource, ResourceExt};
+
+use super::frontend::ServiceFacts;
+use super::plan::PrivateLinkServiceInputs;
+use crate::api::AzurePrivateLinkService;
+use crate::controllers::abandon;
+use crate::controllers::context::Context;
+use crate::controllers::decision::Decision;
+use crate::controllers::event;
+use crate::controllers::identity::DeletedCluster;
+use crate::controllers::preview::Fact;
+use crate::runtime::event::{Event, What};
+
+/// Emits an Event on the HostedCluster if a lock stops the deletion of the guest's side: the namespace accepts none.
+pub(super) async fn guest_lock(cx: &Context, cr: &AzurePrivateLinkService, hosted: Option<&ObjectReference>) {
+    let note = abandon::guest_is_locked(cr).then(|| {
+        format!(
+            "the guest's side cannot be deleted: ScopeLocked; {}",
+            abandon::LOCKED_STAYS
+        )
+    });
+    let uid = cr.uid().unwrap_or_default();
+    let is_new = cx.runtime.events.begins(&uid, "guest lock", note.as_deref());
+    if let (true, Some(note), Some(hosted)) = (is_new, note, hosted) {
+        let event = Event::new(What::Refused, note);
+        cx.runtime.events.emit(std::slice::from_ref(hosted), &[event]).await;
+    }
+}
+
+/// Emits an Event if the custom resource names subscriptions that the HostedCluster does not.
+pub(super) async fn unconfirmed(cx: &Context, cr: &AzurePrivateLinkService, inputs: &PrivateLinkServiceInputs) {
+    let more = inputs.connecting.unconfirmed(cr);
+    let note = format!("{more} of spec.additionalAllowedSubscriptions are not the HostedCluster's and may not connect");
+    let event = (more > 0).then(|| Event::new(What::Refused, note));
+    cx.runtime
+        .events
+        .stands(&cr.object_ref(&()), "unconfirmed subscriptions", event)
+        .await;
+}
+
+/// The Events of a release after which nothing is left.
+pub(super) fn last_events(inputs: &PrivateLinkServiceInputs, decision: &Decision) -> Vec<Event> {
+    if inputs.deleted_cluster == DeletedCluster::OfAnother {
+        // Somebody recorded ids that another cluster has.
+        return vec![event::not_read(
+            "the ids that are known belong to another HostedCluster",
+        )];
+    }
+    event::released(decision)
+}
+
+/// What Kubernetes shows around the custom resource.
+pub(super) fn known(inputs: &PrivateLinkServiceInputs) -> Vec<Fact> {
+    std::iter::once(cluster(inputs))
+        .chain(inputs.service.as_ref().map(service))
+        .collect()
+}
+
+fn cluster(inputs: &PrivateLinkServiceInputs) -> Fact {
+    let kind = "HostedCluster";
+    match &inputs.identity {
+        Ok(identity) => Fact {
+            kind,
+            id: identity.name.clone(),
+            state: format!("clusterID {}, infraID {}", identity.cluster_id, identity.infra_id),
+        },
+        Err(problem) => Fact {
+            kind,
+            id: String::new(),
+            state: problem.message.clone(),
+        },
+    }
+}
+
+fn service(service: &ServiceFacts) -> Fact {
+    let addresses: Vec<_> = service.addresses.iter().map(ToString::to_string).collect();
+    Fact {
+        kind: "Service",
+        id: service.uid.clone(),
+        state: match addresses.as_slice() {
+            [] => "no address".to_owned(),
+            some => some.join(", "),
+        },
+    }
+}
