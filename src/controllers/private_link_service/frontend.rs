@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use kube::ResourceExt;
 
-use super::plan::{Found, PrivateLinkServiceInputs, Settings};
-use crate::api::{AzurePrivateLinkService, Reason};
+use super::plan::basis::{Basis, Stop};
+use crate::api::Reason;
 use crate::azure::error::ArmError;
 use crate::azure::id::ResourceId;
 use crate::azure::kinds::load_balancer::{Frontend, internal_frontends};
 use crate::azure::resource::Kind;
-use crate::controllers::facts::{Facts, Needs};
+use crate::controllers::facts::Needs;
 use crate::hypershift::problem::Problem;
 use crate::names;
 
@@ -34,9 +34,19 @@ const AGAIN: Duration = Duration::from_secs(10);
 /// How long until a list that is older than the reconcile can be read again.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-/// The address that the frontend must have, and the Service that vouches for it.
-fn vouched<'a>(spec: Option<&str>, service: Option<&'a ServiceFacts>) -> Result<(&'a ServiceFacts, IpAddr), Problem> {
-    let waiting = |message: &str| Problem::new(Reason::WaitingForLoadBalancer, message).requeue_after(AGAIN * 3);
+/// A Service that vouches for the address that the frontend must have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Vouched<'a> {
+    service: &'a ServiceFacts,
+    address: IpAddr,
+}
+
+fn waiting(message: &str) -> Problem {
+    Problem::new(Reason::WaitingForLoadBalancer, message).requeue_after(AGAIN * 3)
+}
+
+/// The address in the spec, if the Service vouches for it.
+fn vouched<'a>(spec: Option<&str>, service: Option<&'a ServiceFacts>) -> Result<Vouched<'a>, Problem> {
     let text = spec.ok_or_else(|| waiting("the Service has no address yet"))?;
     let address = text
         .parse()
@@ -51,7 +61,7 @@ fn vouched<'a>(spec: Option<&str>, service: Option<&'a ServiceFacts>) -> Result<
     if !service.addresses.contains(&address) {
         return Err(waiting("the Service does not report spec.loadBalancerIP"));
     }
-    Ok((service, address))
+    Ok(Vouched { service, address })
 }
 
 /// The problem with an address that an older custom resource has: where nothing else proves a frontend, the younger
@@ -70,6 +80,14 @@ pub(super) fn is_named_after(frontend: &str, service: &ServiceFacts) -> bool {
     !service.uid.is_empty() && suffix.is_some_and(|suffix| suffix.is_empty() || suffix.starts_with('-'))
 }
 
+/// Whether a frontend of this name can be the Service's.
+fn belongs(frontend: &str, service: &ServiceFacts, rule: FrontendMatch) -> bool {
+    match rule {
+        FrontendMatch::Name => is_named_after(frontend, service),
+        FrontendMatch::Address => is_named_after(frontend, service) || !names::is_load_balancer(frontend),
+    }
+}
+
 /// The one frontend that has the address and belongs to the Service.
 fn choose<'a>(
     frontends: &'a [Frontend],
@@ -77,12 +95,11 @@ fn choose<'a>(
     service: &ServiceFacts,
     rule: FrontendMatch,
 ) -> Result<&'a Frontend, Problem> {
-    let belongs = |name: &str| match rule {
-        FrontendMatch::Name => is_named_after(name, service),
-        FrontendMatch::Address => is_named_after(name, service) || !names::is_load_balancer(name),
-    };
-    let fits = |f: &&Frontend| f.address == address && belongs(&f.name);
-    match frontends.iter().filter(fits).collect::<Vec<_>>().as_slice() {
+    let fitting: Vec<_> = frontends
+        .iter()
+        .filter(|frontend| frontend.address == address && belongs(&frontend.name, service, rule))
+        .collect();
+    match fitting.as_slice() {
         [only] => Ok(only),
         [] => Err(Problem::new(
             Reason::WaitingForLoadBalancer,
@@ -98,91 +115,103 @@ fn choose<'a>(
 }
 
 /// The frontend that belongs to the custom resource's Service.
-pub(super) fn find(
-    cr: &AzurePrivateLinkService,
-    inputs: &PrivateLinkServiceInputs,
-    facts: &Facts,
-    settings: &Settings,
-) -> Result<Found, Needs> {
-    let (service, address) = match vouched(cr.spec.load_balancer_ip.as_deref(), inputs.service.as_ref()) {
-        Ok(found) => found,
-        Err(problem) => return Ok(Err(problem)),
-    };
-    if settings.frontend_match == FrontendMatch::Address && inputs.address_claimed {
-        return Ok(Err(claimed()));
+pub(super) fn find(basis: Basis<'_>) -> Result<Frontend, Stop> {
+    let vouched = vouched(basis.cr.spec.load_balancer_ip.as_deref(), basis.inputs.service.as_ref())?;
+    if basis.settings.frontend_match == FrontendMatch::Address && basis.inputs.address_claimed {
+        return Err(claimed().into());
     }
-    let pick = |list: &Result<Vec<Frontend>, ArmError>| match list {
-        Ok(list) => choose(list, address, service, settings.frontend_match).cloned(),
-        Err(error) => {
-            Err(Problem::unread(Reason::ILBLookupFailed, "load balancers", error).requeue_after(error.delay(1)))
-        }
+    let search = Search { basis, vouched };
+    let mut problem = match search.in_all_scopes() {
+        Err(Stop::Blocked(problem)) => problem,
+        result => return result,
     };
-    let namespace = cr.namespace().unwrap_or_default();
-    let is_missing = |problem: &Problem| problem.reason == Reason::WaitingForLoadBalancer;
-    let find_in = |group: Option<&str>| -> Result<Found, Needs> {
-        let chosen = pick(facts.frontends(&settings.subscription, group)?);
-        if chosen.as_ref().is_err_and(is_missing) {
-            return Ok(pick(facts.new_frontends(&settings.subscription, group, &namespace)?));
-        }
-        Ok(chosen)
-    };
-    let is_unlisted = |problem: &Problem| problem.reason == Reason::ILBLookupFailed;
-    let search = || -> Result<Found, Needs> {
-        match find_in(Some(&settings.resource_group))? {
-            Err(problem) if is_missing(&problem) => {}
-            result => return Ok(result),
-        }
-        for group in settings.further_groups() {
-            match find_in(Some(group))? {
-                // A group that is gone or may not be read hides nothing: the whole subscription is searched next.
-                Err(problem) if is_missing(&problem) || is_unlisted(&problem) => {}
-                result => return Ok(result),
-            }
-        }
-        find_in(None)
-    };
-    let mut found = search()?;
-    if let Err(problem) = &mut found
-        && facts.older_frontends
-        && problem.reason == Reason::WaitingForLoadBalancer
-    {
+    if is_missing(&problem) && basis.facts.older_frontends {
         problem.requeue_after = Some(AT_ONCE);
     }
     // A list may lack an existing load balancer. Anybody can write the status, so it causes no more reads than a list.
-    let lacks = found.as_ref().is_err_and(is_missing) && !facts.held_frontends;
-    if (lacks || found.as_ref().is_err_and(is_unlisted))
-        && let Some(read) = read_alone(cr, address, service, facts, settings, lacks)?
+    let lacks = is_missing(&problem) && !basis.facts.held_frontends;
+    if (lacks || is_unlisted(&problem))
+        && let Some(read) = search.alone(lacks)?
     {
-        return Ok(Ok(read));
+        return Ok(read);
     }
-    Ok(found)
+    Err(problem.into())
 }
 
-/// The frontend from a read of the load balancer in the status: where no list can be read, or `uncached`, where the
-/// list lacks it. Anybody can write the status, so only the frontend's name proves it.
-fn read_alone(
-    cr: &AzurePrivateLinkService,
-    address: IpAddr,
-    service: &ServiceFacts,
-    facts: &Facts,
-    settings: &Settings,
-    uncached: bool,
-) -> Result<Option<Frontend>, Needs> {
-    let shown = cr
-        .status
-        .as_ref()
-        .and_then(|status| status.internal_load_balancer_id.as_deref());
-    let shown = shown.and_then(|text| ResourceId::parse_as(Kind::LoadBalancer, text).ok());
-    let Some(id) = shown.filter(|id| *id.subscription() == settings.subscription) else {
-        return Ok(None);
-    };
-    let observed = if uncached {
-        facts.fresh_read(Kind::LoadBalancer, &id)?
-    } else {
-        facts.read(Kind::LoadBalancer, &id)?
-    };
-    let frontends = internal_frontends(observed.found().map(std::slice::from_ref).unwrap_or_default());
-    Ok(choose(&frontends, address, service, FrontendMatch::Name).ok().cloned())
+/// Whether the lists do not show the frontend.
+fn is_missing(problem: &Problem) -> bool {
+    problem.reason == Reason::WaitingForLoadBalancer
+}
+
+/// Whether a list could not be read.
+fn is_unlisted(problem: &Problem) -> bool {
+    problem.reason == Reason::ILBLookupFailed
+}
+
+/// A search for the frontend in lists of load balancers.
+struct Search<'a> {
+    basis: Basis<'a>,
+    vouched: Vouched<'a>,
+}
+
+impl Search<'_> {
+    /// In the own group first, then in further ones, then in the whole subscription.
+    fn in_all_scopes(&self) -> Result<Frontend, Stop> {
+        let settings = self.basis.settings;
+        match self.in_scope(Some(&settings.resource_group)) {
+            Err(Stop::Blocked(problem)) if is_missing(&problem) => {}
+            result => return result,
+        }
+        for group in settings.further_groups() {
+            match self.in_scope(Some(group)) {
+                // A group that is gone or may not be read hides nothing: the whole subscription is searched next.
+                Err(Stop::Blocked(problem)) if is_missing(&problem) || is_unlisted(&problem) => {}
+                result => return result,
+            }
+        }
+        self.in_scope(None)
+    }
+
+    /// In one group, or in the whole subscription. A list that lacks the frontend is read again.
+    fn in_scope(&self, group: Option<&str>) -> Result<Frontend, Stop> {
+        let facts = self.basis.facts;
+        let subscription = &self.basis.settings.subscription;
+        let mut picked = self.pick(facts.frontends(subscription, group)?);
+        if picked.as_ref().is_err_and(is_missing) {
+            let namespace = self.basis.cr.namespace().unwrap_or_default();
+            picked = self.pick(facts.new_frontends(subscription, group, &namespace)?);
+        }
+        Ok(picked?)
+    }
+
+    fn pick(&self, list: &Result<Vec<Frontend>, ArmError>) -> Result<Frontend, Problem> {
+        let rule = self.basis.settings.frontend_match;
+        match list {
+            Ok(list) => choose(list, self.vouched.address, self.vouched.service, rule).cloned(),
+            Err(error) => {
+                Err(Problem::unread(Reason::ILBLookupFailed, "load balancers", error).requeue_after(error.delay(1)))
+            }
+        }
+    }
+
+    /// In the load balancer in the status: where no list can be read, or `uncached`, where the list lacks it. Anybody
+    /// can write the status, so only the frontend's name proves it.
+    fn alone(&self, uncached: bool) -> Result<Option<Frontend>, Needs> {
+        let status = self.basis.cr.status.as_ref();
+        let shown = status.and_then(|status| status.internal_load_balancer_id.as_deref());
+        let shown = shown.and_then(|text| ResourceId::parse_as(Kind::LoadBalancer, text).ok());
+        let Some(id) = shown.filter(|id| *id.subscription() == self.basis.settings.subscription) else {
+            return Ok(None);
+        };
+        let observed = if uncached {
+            self.basis.facts.fresh_read(Kind::LoadBalancer, &id)?
+        } else {
+            self.basis.facts.read(Kind::LoadBalancer, &id)?
+        };
+        let frontends = internal_frontends(observed.found().map(std::slice::from_ref).unwrap_or_default());
+        let Vouched { service, address } = self.vouched;
+        Ok(choose(&frontends, address, service, FrontendMatch::Name).ok().cloned())
+    }
 }
 
 #[cfg(test)]

@@ -1,35 +1,33 @@
 //! Revoked subscriptions: an existing service lets in nobody whom the HostedCluster's owner has revoked, even if
 //! nothing else can be done for the custom resource. Pure.
 
+use std::collections::BTreeSet;
+
 use kube::ResourceExt;
 
 use super::ownership;
-use super::plan::{PrivateLinkServiceInputs, Settings, recorded_elsewhere};
+use super::plan::basis::Basis;
+use super::plan::{Settings, service_id};
 use crate::api::AzurePrivateLinkService;
 use crate::api::markers::SERVICES;
-use crate::azure::id::ResourceId;
+use crate::azure::id::{ResourceId, SubscriptionId};
 use crate::azure::kinds::private_link_service::access::Narrowed;
 use crate::azure::plan::{Step, Verb, Why, ensure_present};
 use crate::azure::resource::Kind;
 use crate::azure::scope::Scope;
 use crate::controllers::decision::Decision;
-use crate::controllers::facts::{Facts, Needs, together};
+use crate::controllers::facts::{Needs, together};
+use crate::controllers::identity::Identity;
 use crate::names;
 
 /// Changes the decision if the service lets in too many: it then removes those first, and writes and records nothing
 /// else. Does nothing while the cluster is paused.
-pub(super) fn revoke(
-    mut decision: Decision,
-    cr: &AzurePrivateLinkService,
-    inputs: &PrivateLinkServiceInputs,
-    facts: &Facts,
-    settings: &Settings,
-) -> Result<Decision, Needs> {
+pub(super) fn revoke(mut decision: Decision, basis: Basis<'_>) -> Result<Decision, Needs> {
     let stuck = is_stuck(&decision);
-    if inputs.paused.is_some() || !(stuck || is_known(&decision)) {
+    if basis.inputs.paused.is_some() || !(stuck || is_known(&decision)) {
         return Ok(decision);
     }
-    let steps = steps(cr, inputs, facts, settings)?;
+    let steps = steps(basis)?;
     let narrows = steps.iter().any(Step::writes);
     if narrows {
         decision.steps.retain(|other| !other.writes());
@@ -46,27 +44,22 @@ pub(super) fn revoke(
 
 /// Adds the removal to the decision of a teardown. Other deletions continue, because a refusal of this one write would
 /// otherwise keep the whole service. Does nothing if the service itself is deleted.
-pub(super) fn revoke_during_teardown(
-    decision: Decision,
-    cr: &AzurePrivateLinkService,
-    inputs: &PrivateLinkServiceInputs,
-    facts: &Facts,
-    settings: &Settings,
-) -> Result<Decision, Needs> {
+pub(super) fn revoke_during_teardown(mut decision: Decision, basis: Basis<'_>) -> Result<Decision, Needs> {
     if decision.problem.is_some() {
-        return revoke(decision, cr, inputs, facts, settings);
+        return revoke(decision, basis);
     }
-    let is_deleted = |step: &Step| step.kind == Kind::PrivateLinkService && step.verb == Verb::Delete;
-    if inputs.paused.is_some() || !is_known(&decision) || decision.steps.iter().any(is_deleted) {
+    if basis.inputs.paused.is_some() || !is_known(&decision) || decision.steps.iter().any(deletes_service) {
         return Ok(decision);
     }
-    let mut decision = decision;
-    let narrowing = steps(cr, inputs, facts, settings)?.into_iter().filter(Step::writes);
-    for step in narrowing {
+    for step in steps(basis)?.into_iter().filter(Step::writes) {
         decision.steps.retain(|other| other.id != step.id);
         decision.steps.push(step);
     }
     Ok(decision)
+}
+
+fn deletes_service(step: &Step) -> bool {
+    step.kind == Kind::PrivateLinkService && step.verb == Verb::Delete
 }
 
 /// Whether the service was read, and exists or may exist.
@@ -78,67 +71,75 @@ fn is_known(decision: &Decision) -> bool {
 /// Whether only a change from outside can lead to a write of the service.
 fn is_stuck(decision: &Decision) -> bool {
     let subnet = decision.step(Kind::Subnet);
-    let is_blocked = |step: &Step| step.left() || step.why.error().is_some();
-    decision.problem.is_some() || subnet.is_some_and(is_blocked)
+    decision.problem.is_some() || subnet.is_some_and(|step| step.left() || step.why.error().is_some())
 }
 
-/// The ids that the service can have: first the usual one and the recorded one, second those in further groups that
-/// this process manages, because whoever is revoked may have removed the record. Only HyperShift's two custom resources
-/// have a service.
-fn possible_ids(
-    cr: &AzurePrivateLinkService,
-    cluster_id: &str,
-    settings: &Settings,
-) -> (Vec<ResourceId>, Vec<ResourceId>) {
+/// The usual id of the service, and the recorded one. Only HyperShift's two custom resources have a service.
+fn likely_ids(cr: &AzurePrivateLinkService, cluster_id: &str, settings: &Settings) -> Vec<ResourceId> {
+    if !SERVICES.contains(&cr.name_any().as_str()) {
+        return Vec::new();
+    }
+    let Ok(usual) = service_id::usual(cr, cluster_id, settings) else {
+        return Vec::new();
+    };
+    let recorded = service_id::recorded_elsewhere(cr, &usual, settings).unwrap_or_default();
+    std::iter::once(usual).chain(recorded).collect()
+}
+
+/// The ids that the service can have in further groups that this process manages, because whoever is revoked may have
+/// removed the record.
+fn further_ids(cr: &AzurePrivateLinkService, cluster_id: &str, settings: &Settings) -> Vec<ResourceId> {
     let cr_name = cr.name_any();
     if !SERVICES.contains(&cr_name.as_str()) {
-        return Default::default();
+        return Vec::new();
     }
     let name = names::link_service(&cr_name, cluster_id);
-    let in_group =
-        |subscription, group: &str| names::in_group(Kind::PrivateLinkService, subscription, group, &name).ok();
-    let here = in_group(&settings.subscription, &settings.resource_group);
-    let recorded = here
-        .as_ref()
-        .and_then(|here| recorded_elsewhere(cr, here, settings).ok()?);
-    let first: Vec<ResourceId> = here.into_iter().chain(recorded).collect();
     let managed = settings.also_manage.iter().filter_map(|scope| match scope {
-        Scope::Group(subscription, group) => in_group(subscription, group),
+        Scope::Group(subscription, group) => names::in_group(Kind::PrivateLinkService, subscription, group, &name).ok(),
         _ => None,
     });
-    let further = managed.filter(|id| !first.contains(id)).collect();
-    (first, further)
+    managed.collect()
 }
 
 /// One step for each id under which the service lets in too many, or cannot be read. The further ids are read only if
-/// the service is not found under the first.
-fn steps(
-    cr: &AzurePrivateLinkService,
-    inputs: &PrivateLinkServiceInputs,
-    facts: &Facts,
-    settings: &Settings,
-) -> Result<Vec<Step>, Needs> {
-    let (Some(own), Some(allowed)) = (&inputs.own, inputs.connecting.allowed()) else {
+/// the service is not found under the likely ones.
+fn steps(basis: Basis<'_>) -> Result<Vec<Step>, Needs> {
+    let (Some(own), Some(allowed)) = (&basis.inputs.own, basis.inputs.connecting.allowed()) else {
         return Ok(Vec::new());
     };
-    let narrow = |id: &ResourceId| {
-        let owned = ownership::owned(id.clone(), own, inputs, settings);
-        let owned = ownership::prove(owned, cr, inputs, facts, settings)?;
-        let desired = Narrowed {
-            owned,
-            allowed: allowed.clone(),
-        };
-        Ok(ensure_present(&desired, facts.read(Kind::PrivateLinkService, id)?))
-    };
-    let (first, further) = possible_ids(cr, &own.cluster_id, settings);
-    let mut steps = together(first.iter().map(narrow))?;
+    let likely = likely_ids(basis.cr, &own.cluster_id, basis.settings);
+    let mut steps = together(likely.iter().map(|id| narrow(id, own, &allowed, basis)))?;
     if !steps.iter().any(|step| step.found.is_some() && !step.left()) {
+        let mut further = further_ids(basis.cr, &own.cluster_id, basis.settings);
+        further.retain(|id| !likely.contains(id));
+        let further = together(further.iter().map(|id| narrow(id, own, &allowed, basis)))?;
         // A failed read of these blocks nothing.
-        let further = together(further.iter().map(narrow))?;
         steps.extend(further.into_iter().filter(Step::writes));
     }
-    // An absent service is not made. One whose last operation failed is put only to remove somebody.
-    let needed = |step: &Step| !(step.why == Why::Absent || step.left() || step.ready().is_some());
-    steps.retain(|step| needed(step) && step.why != Why::Failed);
+    steps.retain(is_needed);
     Ok(steps)
+}
+
+/// The step that lets nobody but the `allowed` ones use the service with this id.
+fn narrow(
+    id: &ResourceId,
+    own: &Identity,
+    allowed: &BTreeSet<SubscriptionId>,
+    basis: Basis<'_>,
+) -> Result<Step, Needs> {
+    let owned = ownership::owned(id.clone(), own, basis);
+    let desired = Narrowed {
+        owned: ownership::prove(owned, basis)?,
+        allowed: allowed.clone(),
+    };
+    Ok(ensure_present(
+        &desired,
+        basis.facts.read(Kind::PrivateLinkService, id)?,
+    ))
+}
+
+/// Whether a step has something to do. An absent service is not made. One whose last operation failed is put only to
+/// remove somebody.
+fn is_needed(step: &Step) -> bool {
+    !step.left() && step.ready().is_none() && !matches!(step.why, Why::Absent | Why::Failed)
 }

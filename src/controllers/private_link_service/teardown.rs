@@ -3,21 +3,24 @@
 //! It works from names and from the recorded intent; no other object has to exist any more. The intent may be forged,
 //! so it counts only where name, scope and a fresh read agree.
 
+mod leftover;
+
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
+use self::leftover::Leftover;
 use super::ownership;
-use super::plan::{PrivateLinkServiceInputs, Settings, disconnect, recorded_elsewhere};
+use super::plan::basis::{Basis, Stop};
+use super::plan::{PrivateLinkServiceInputs, Settings, disconnect, service_id};
 use super::revocation;
-use super::subnet::Leftover;
 use crate::api::markers::{CPO_FINALIZER, HO_INTENT, SERVICES};
 use crate::api::{AzurePrivateLinkService, Reason, held_by};
 use crate::azure::id::{ResourceId, same};
-use crate::azure::kinds::private_link_service::{OwnedPrivateLinkService, nat_subnet};
+use crate::azure::kinds::private_link_service::nat_subnet;
 use crate::azure::plan::{Step, Verb, Why, ensure_absent};
-use crate::azure::resource::{Kind, Observed};
+use crate::azure::resource::Kind;
 use crate::controllers::decision::Decision;
 use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::identity::{DeletedCluster, Identity};
@@ -35,86 +38,94 @@ pub fn teardown(
     settings: &Settings,
     now: Timestamp,
 ) -> Result<Decision, Needs> {
-    let decision = decide(cr, inputs, facts, settings, now)?;
-    revocation::revoke_during_teardown(decision, cr, inputs, facts, settings)
+    let basis = Basis {
+        cr,
+        inputs,
+        facts,
+        settings,
+    };
+    let decision = decide(basis, now).or_else(Stop::stuck)?;
+    revocation::revoke_during_teardown(decision, basis)
 }
 
-fn decide(
-    cr: &AzurePrivateLinkService,
-    inputs: &PrivateLinkServiceInputs,
-    facts: &Facts,
-    settings: &Settings,
-    now: Timestamp,
-) -> Result<Decision, Needs> {
+fn decide(basis: Basis<'_>, now: Timestamp) -> Result<Decision, Stop> {
     // No condition is written either: the present refusal keeps the other role from what is not the cluster's.
-    let Some(identity) = cluster_of(inputs) else {
+    let Some(identity) = cluster_of(basis.inputs) else {
         return Ok(Decision::default());
     };
-    let waited = deleting_for(cr, now);
-    if let Some(wait) = other_role_at_work(cr, waited) {
+    let waited = deleting_for(basis.cr, now);
+    if let Some(wait) = other_role_at_work(basis.cr, waited) {
         let problem = Problem::new(Reason::Deleting, "the guest's side is being deleted first");
-        return Ok(Decision::stuck(problem.requeue_after(wait)));
+        return Err(problem.requeue_after(wait).into());
     }
-    if never_made(cr) {
+    if never_made(basis.cr) {
         return Ok(Decision::default());
     }
-    let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
-    let mut recorded = recorded.unwrap_or_else(|| HoIntent::of(identity));
-    let id = match service_to_delete(cr, identity, settings) {
-        Ok(Some(id)) => id,
-        Ok(None) => return Ok(Decision::default()),
-        Err(problem) => return Ok(Decision::stuck(problem)),
+    let Some(id) = service_to_delete(basis, identity)? else {
+        return Ok(Decision::default());
     };
     let mut decision = Decision::default();
-    let observed = facts.read(Kind::PrivateLinkService, &id)?;
-    let desired = ownership::owned(id.clone(), identity, inputs, settings);
-    let desired = ownership::prove(desired, cr, inputs, facts, settings)?;
-    let step = delete_service(&desired, observed, &mut decision);
-    let service_gone = step.gone() || step.left();
-    let mut own_services = services(&id, identity);
+    let service = delete_service(basis, identity, &id, &mut decision)?;
+    let mut services = services(&id, identity);
     // A service that stays never releases its addresses.
-    own_services.retain(|service| !step.left() || *service != id);
-    let shown = shown_subnet(&step).or_else(|| inputs.shown_subnet.clone());
-    decision.steps.push(step);
+    services.retain(|possible| !service.left() || *possible != id);
+    let shown = shown_subnet(&service).or_else(|| basis.inputs.shown_subnet.clone());
+    let recorded = intent::read(basis.cr.annotations().get(HO_INTENT)).unwrap_or_else(|| HoIntent::of(identity));
     let leftover = Leftover {
         identity,
-        services: &own_services,
-        made: recorded.nat_subnet_made,
-        vouched: is_vouched(identity, inputs),
+        services: &services,
+        recorded: &recorded,
+        vouched: is_vouched(identity, basis.inputs),
         shown: shown.as_ref(),
-        given: &inputs.given_subnets,
+        given: &basis.inputs.given_subnets,
         waited,
     };
-    if inputs.sibling_stays {
-        decision.shared = cr.spec.nat_subnet_id.is_none();
-        return Ok(decision);
-    }
-    let balancer = balancer(cr).filter(|_| service_gone);
-    let Some(subnet) = subnet_of(&recorded, shown.clone(), balancer, leftover, facts, settings)? else {
-        decision.not_found = leftover.name().filter(|_| cr.spec.nat_subnet_id.is_none());
-        return Ok(decision);
-    };
-    if service_gone && inputs.sibling_deleting {
-        decision.requeue = Some(Requeue::new(SIBLING_POLL, Requeue::POLL));
-        let step = Step::needs(Kind::Subnet, subnet, "the cluster's other custom resource to go");
-        decision.steps.push(step);
-    } else if service_gone {
-        decision.steps.push(leftover.remove(subnet, facts)?);
-    } else {
-        // Only an existing service shows which subnet it uses.
-        (recorded.link_service, recorded.nat_subnet) = (Some(id.to_string()), Some(subnet.to_string()));
-        decision.intent = Some(intent::write(&recorded));
-        decision
-            .steps
-            .push(Step::needs(Kind::Subnet, subnet, "the Private Link Service to go"));
-    }
+    let remaining = Some(&id).filter(|_| !service.gone() && !service.left());
+    decision.steps.push(service);
+    add_subnet_step(basis, leftover, remaining, &mut decision)?;
     Ok(decision)
+}
+
+/// Adds the step for the NAT subnet. It waits for the service that is `remaining`.
+fn add_subnet_step(
+    basis: Basis<'_>,
+    leftover: Leftover<'_>,
+    remaining: Option<&ResourceId>,
+    decision: &mut Decision,
+) -> Result<(), Needs> {
+    let was_given = basis.cr.spec.nat_subnet_id.is_some();
+    if basis.inputs.sibling_stays {
+        decision.shared = !was_given;
+        return Ok(());
+    }
+    let balancer = balancer(basis.cr).filter(|_| remaining.is_none());
+    let Some(subnet) = leftover.find(balancer.as_ref(), basis)? else {
+        decision.not_found = leftover.name().filter(|_| !was_given);
+        return Ok(());
+    };
+    let step = if let Some(service) = remaining {
+        // Only an existing service shows which subnet it uses.
+        let recorded = HoIntent {
+            link_service: Some(service.to_string()),
+            nat_subnet: Some(subnet.to_string()),
+            ..leftover.recorded.clone()
+        };
+        decision.intent = Some(intent::write(&recorded));
+        Step::needs(Kind::Subnet, subnet, "the Private Link Service to go")
+    } else if basis.inputs.sibling_deleting {
+        decision.requeue = Some(Requeue::new(SIBLING_POLL, Requeue::POLL));
+        Step::needs(Kind::Subnet, subnet, "the cluster's other custom resource to go")
+    } else {
+        leftover.remove(subnet, basis.facts)?
+    };
+    decision.steps.push(step);
+    Ok(())
 }
 
 /// Whether the HostedCluster has the infra id, whatever was recorded.
 fn is_vouched(identity: &Identity, inputs: &PrivateLinkServiceInputs) -> bool {
-    let has_it = |own: &Identity| same(&own.infra_id, &identity.infra_id);
-    inputs.identity.is_ok() || inputs.own.as_ref().is_some_and(has_it)
+    let own = inputs.own.as_ref();
+    inputs.identity.is_ok() || own.is_some_and(|own| same(&own.infra_id, &identity.infra_id))
 }
 
 /// The NAT subnet that an existing, owned service uses, by the step for it.
@@ -140,13 +151,21 @@ fn never_made(cr: &AzurePrivateLinkService) -> bool {
     !SERVICES.contains(&cr.name_any().as_str()) && !cr.annotations().contains_key(HO_INTENT) && !shown
 }
 
-/// The step that deletes the service. Its connections are deleted first.
-fn delete_service(desired: &OwnedPrivateLinkService, observed: &Observed, decision: &mut Decision) -> Step {
-    let mut step = ensure_absent(desired, observed);
+/// The step that deletes the service. Adds steps that delete its connections, which are deleted first.
+fn delete_service(
+    basis: Basis<'_>,
+    identity: &Identity,
+    id: &ResourceId,
+    decision: &mut Decision,
+) -> Result<Step, Needs> {
+    let observed = basis.facts.read(Kind::PrivateLinkService, id)?;
+    let owned = ownership::owned(id.clone(), identity, basis);
+    let mut step = ensure_absent(&ownership::prove(owned, basis)?, observed);
     if step.verb == Verb::Delete && disconnect(observed, decision) {
-        (step.verb, step.why) = (Verb::Wait, Why::Needs("its connections to go"));
+        step.verb = Verb::Wait;
+        step.why = Why::Needs("its connections to go");
     }
-    step
+    Ok(step)
 }
 
 /// How often a sibling that is deleted too is checked.
@@ -178,38 +197,12 @@ fn services(own: &ResourceId, identity: &Identity) -> Vec<ResourceId> {
 }
 
 /// The id of the service to delete; none if its name could never have been used.
-fn service_to_delete(
-    cr: &AzurePrivateLinkService,
-    identity: &Identity,
-    settings: &Settings,
-) -> Result<Option<ResourceId>, Problem> {
-    let name = names::link_service(&cr.name_any(), &identity.cluster_id);
-    let Ok(id) = names::in_group(
-        Kind::PrivateLinkService,
-        &settings.subscription,
-        &settings.resource_group,
-        &name,
-    ) else {
+fn service_to_delete(basis: Basis<'_>, identity: &Identity) -> Result<Option<ResourceId>, Problem> {
+    let Ok(usual) = service_id::usual(basis.cr, &identity.cluster_id, basis.settings) else {
         return Ok(None);
     };
-    Ok(Some(recorded_elsewhere(cr, &id, settings)?.unwrap_or(id)))
-}
-
-/// The NAT subnet of the cluster's name: as recorded, as the service showed it, or in the load balancer's network.
-fn subnet_of(
-    recorded: &HoIntent,
-    shown: Option<ResourceId>,
-    balancer: Option<ResourceId>,
-    leftover: Leftover<'_>,
-    facts: &Facts,
-    settings: &Settings,
-) -> Result<Option<ResourceId>, Needs> {
-    let recorded = recorded.nat_subnet.as_deref();
-    let recorded = recorded.and_then(|id| ResourceId::parse_as(Kind::Subnet, id).ok());
-    match recorded.or(shown).filter(|id| leftover.may_be(id, settings)) {
-        Some(known) => Ok(Some(known)),
-        None => balancer.map_or(Ok(None), |id| leftover.beside(&id, facts, settings)),
-    }
+    let recorded = service_id::recorded_elsewhere(basis.cr, &usual, basis.settings)?;
+    Ok(Some(recorded.unwrap_or(usual)))
 }
 
 /// The load balancer that the status shows, where the NAT subnet was not given.

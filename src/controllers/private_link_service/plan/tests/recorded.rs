@@ -1,6 +1,7 @@
 //! What exists already: made by HyperShift's operator, or recorded in another scope.
 
 use super::*;
+use crate::azure::resource::MISSED;
 use crate::controllers::samples::ALIAS;
 
 const SERVICE: &str = "privateLinkServices/pls-id";

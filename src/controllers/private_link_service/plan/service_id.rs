@@ -1,0 +1,80 @@
+//! Which id the Private Link Service of a custom resource has or will have. Pure.
+
+use kube::ResourceExt;
+
+use super::Settings;
+use super::basis::{Basis, Stop};
+use super::limits::invalid_spec;
+use crate::api::markers::HO_INTENT;
+use crate::api::{AzurePrivateLinkService, Reason};
+use crate::azure::id::{IdError, ResourceId, same};
+use crate::azure::resource::{Kind, MISSED, Observed};
+use crate::controllers::identity::Identity;
+use crate::controllers::intent::{self, HoIntent};
+use crate::hypershift::problem::Problem;
+use crate::names;
+
+/// The id of a service in the scope in which this process makes services.
+pub(crate) fn usual(
+    cr: &AzurePrivateLinkService,
+    cluster_id: &str,
+    settings: &Settings,
+) -> Result<ResourceId, IdError> {
+    let name = names::link_service(&cr.name_any(), cluster_id);
+    names::in_group(
+        Kind::PrivateLinkService,
+        &settings.subscription,
+        &settings.resource_group,
+        &name,
+    )
+}
+
+/// The id of a service in another scope than the one in which this process makes services, from the intent or the
+/// status. No second service is made: this process manages the recorded one, or reports that it may not.
+pub(crate) fn recorded_elsewhere(
+    cr: &AzurePrivateLinkService,
+    usual: &ResourceId,
+    settings: &Settings,
+) -> Result<Option<ResourceId>, Problem> {
+    let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
+    let recorded = recorded.and_then(|recorded| recorded.link_service);
+    let shown = cr
+        .status
+        .as_ref()
+        .and_then(|status| status.private_link_service_id.clone());
+    let known = recorded.or(shown);
+    let known = known.and_then(|id| ResourceId::parse_as(Kind::PrivateLinkService, &id).ok());
+    match known.filter(|id| id != usual && same(id.name(), usual.name())) {
+        None => Ok(None),
+        Some(id) if settings.allows(&id) => Ok(Some(id)),
+        Some(id) => {
+            let scope = format!("/subscriptions/{}/resourceGroups/{}", id.subscription(), id.group());
+            let text = format!("the Private Link Service was made in {scope}; allow it with --also-manage");
+            Err(Problem::new(Reason::ConfigurationChanged, text))
+        }
+    }
+}
+
+/// The id that the service has or will have. If it is gone from where it was recorded, it is recreated at the usual id.
+pub(super) fn find(basis: Basis<'_>, identity: &Identity) -> Result<ResourceId, Stop> {
+    let usual = usual(basis.cr, &identity.cluster_id, basis.settings).map_err(invalid_spec)?;
+    let Some(recorded) = recorded_elsewhere(basis.cr, &usual, basis.settings)? else {
+        return Ok(usual);
+    };
+    let facts = basis.facts;
+    let is_found = *facts.read(Kind::PrivateLinkService, &recorded)? != Observed::Absent;
+    if is_found || *facts.fresh_read(Kind::PrivateLinkService, &recorded)? != Observed::Absent {
+        return Ok(recorded);
+    }
+    if facts.surely_gone.contains(&recorded) {
+        return Ok(usual);
+    }
+    let text = format!(
+        "the recorded {} {} is not found",
+        Kind::PrivateLinkService.label(),
+        recorded.name()
+    );
+    Err(Problem::new(Reason::Provisioning, text)
+        .requeue_after(MISSED * 2)
+        .into())
+}
