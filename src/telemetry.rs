@@ -280,7 +280,7 @@ mod tests {
     #[rstest]
     #[case::pair("x status=200")]
     #[case::quotes(r#""a" status=200 "b""#)]
-    fn text_of_others_looks_like_no_other_field(#[case] foreign: &str) {
+    fn foreign_text_imitates_no_field(#[case] foreign: &str) {
         let out = logged(Format::Text, "info", || tracing::info!(error = %foreign, "read"));
         let (_, fields) = out.trim_end().split_once("error=").unwrap();
         assert_eq!(serde_json::from_str::<String>(fields).unwrap(), foreign);
