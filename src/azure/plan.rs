@@ -51,8 +51,10 @@ pub enum Why {
     Unread(ArmError),
     /// Its operation failed.
     Error(ArmError),
-    /// Something else has to exist first.
+    /// Something else has to exist or to go first.
     Needs(&'static str),
+    /// A resource of this kind has to show this value first.
+    NeedsValue(Kind, &'static str),
 }
 
 impl Why {
@@ -62,6 +64,11 @@ impl Why {
             Why::Unread(error) | Why::Error(error) => Some(error),
             _ => None,
         }
+    }
+
+    /// Whether the step waits for something else than its own resource.
+    pub fn waits_for_others(&self) -> bool {
+        matches!(self, Why::Needs(_) | Why::NeedsValue(..))
     }
 }
 
@@ -79,7 +86,7 @@ impl fmt::Display for Why {
             Why::NotOurs => f.write_str("not ours"),
             Why::InUse(what) => write!(f, "others use it: {what}"),
             Why::Unread(error) | Why::Error(error) => write!(f, "{error}"),
-            Why::Needs(what) => write!(f, "waits for {what}"),
+            Why::Needs(what) | Why::NeedsValue(_, what) => write!(f, "waits for {what}"),
         }
     }
 }
@@ -102,11 +109,16 @@ pub struct Step {
 impl Step {
     /// A step that waits for something else.
     pub fn needs(kind: Kind, id: ResourceId, what: &'static str) -> Self {
+        Self::waits(kind, id, Why::Needs(what))
+    }
+
+    /// A step that waits for this reason, without a read.
+    pub fn waits(kind: Kind, id: ResourceId, why: Why) -> Self {
         Self {
             kind,
             id,
             verb: Verb::Wait,
-            why: Why::Needs(what),
+            why,
             found: None,
         }
     }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use kube::ResourceExt;
 
-use super::decision::Decision;
+use super::decision::{Decision, error_of};
 use crate::api::markers::ABANDON;
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role};
 use crate::azure::error::{ArmError, Class};
-use crate::azure::plan::{Outcome, Step, Why};
+use crate::azure::plan::{Outcome, Step};
 use crate::azure::resource::Kind;
 use crate::conditions;
 use crate::hypershift::problem::Problem;
@@ -28,16 +28,18 @@ pub fn permission(
     failing: &dyn Fn(&Step) -> Duration,
 ) -> Option<Event> {
     let steps = decision.steps.iter().zip(outcomes);
-    let remaining: Vec<(&Step, &Outcome)> = steps.filter(|(step, _)| !step.gone() && !step.left()).collect();
-    let error = |(step, outcome): &(&Step, &Outcome)| failure(step, outcome).cloned();
-    let waits = |(step, _): &(&Step, &Outcome)| matches!(step.why, Why::Needs(_));
-    let overdue = |one: &(&Step, &Outcome)| failing(one.0) >= OVERDUE;
-    let locked = |one: &(&Step, &Outcome)| error(one).is_some_and(|error| is_lock(&error));
-    let refused = |one: &(&Step, &Outcome)| error(one).is_some_and(|error| is_in_use(one.0, &error));
-    let stays = |one: &(&Step, &Outcome)| (locked(one) || refused(one)) && overdue(one);
-    if decision.problem.is_none() && remaining.iter().any(stays) && remaining.iter().all(|one| stays(one) || waits(one))
-    {
-        let why = if remaining.iter().any(refused) {
+    let steps = steps.filter(|(step, _)| !step.gone() && !step.left());
+    let remaining = steps.map(|(step, outcome)| Remaining {
+        step,
+        error: error_of(step, outcome),
+        is_overdue: failing(step) >= OVERDUE,
+    });
+    let remaining: Vec<Remaining<'_>> = remaining.collect();
+    let only_waits = remaining
+        .iter()
+        .all(|one| one.stays() || one.step.why.waits_for_others());
+    if decision.problem.is_none() && only_waits && remaining.iter().any(Remaining::stays) {
+        let why = if remaining.iter().any(Remaining::is_refused) {
             "Azure refuses its removal"
         } else {
             "a lock forbids its removal"
@@ -45,10 +47,8 @@ pub fn permission(
         let note = format!("{} stays: {why}", listed(cr, role, &remaining));
         return Some(Event::new(What::Released, note));
     }
-    let denied = remaining
-        .iter()
-        .filter_map(error)
-        .any(|error| error.class == Class::Denied);
+    let mut errors = remaining.iter().filter_map(|one| one.error);
+    let denied = errors.any(|error| error.class == Class::Denied);
     let outside = decision
         .problem
         .as_ref()
@@ -65,10 +65,34 @@ pub fn permission(
     Some(Event::new(What::Abandoned, note))
 }
 
+/// A step of a deletion whose resource is still there.
+struct Remaining<'a> {
+    step: &'a Step,
+    error: Option<&'a ArmError>,
+    is_overdue: bool,
+}
+
+impl Remaining<'_> {
+    /// Whether Azure refuses the deletion because the resource is in use, or seems to be.
+    fn is_refused(&self) -> bool {
+        let code = match self.step.kind {
+            Kind::Zone => "CannotDeleteResource",
+            Kind::Subnet => "InUseSubnetCannotBeDeleted",
+            _ => return false,
+        };
+        self.error.is_some_and(|error| error.code.eq_ignore_ascii_case(code))
+    }
+
+    /// Whether the resource need not be waited for any longer.
+    fn stays(&self) -> bool {
+        self.is_overdue && (self.error.is_some_and(is_lock) || self.is_refused())
+    }
+}
+
 /// The steps of a deletion that a lock forbids.
 pub fn locked<'a>(decision: &'a Decision, outcomes: &'a [Outcome]) -> impl Iterator<Item = &'a Step> {
     let steps = decision.steps.iter().zip(outcomes);
-    let locked = steps.filter(|(step, outcome)| failure(step, outcome).is_some_and(is_lock));
+    let locked = steps.filter(|(step, outcome)| error_of(step, outcome).is_some_and(is_lock));
     locked.map(|(step, _)| step)
 }
 
@@ -82,34 +106,18 @@ pub fn guest_is_locked(cr: &AzurePrivateLinkService) -> bool {
     reasons.any(|reason| reason == Reason::ScopeLocked.as_str())
 }
 
-fn failure<'a>(step: &'a Step, outcome: &'a Outcome) -> Option<&'a ArmError> {
-    match outcome {
-        Outcome::Failed(error) => Some(error),
-        Outcome::Nothing => step.why.error(),
-        _ => None,
-    }
-}
-
 /// How long to wait for what is locked, or is or seems to be in use, when everything else is gone.
 pub const OVERDUE: Duration = Duration::from_secs(600);
-
-fn is_in_use(step: &Step, error: &ArmError) -> bool {
-    let code = match step.kind {
-        Kind::Zone => "CannotDeleteResource",
-        Kind::Subnet => "InUseSubnetCannotBeDeleted",
-        _ => return false,
-    };
-    error.code.eq_ignore_ascii_case(code)
-}
 
 fn is_lock(error: &ArmError) -> bool {
     error.code.eq_ignore_ascii_case("ScopeLocked")
 }
 
 /// The ids that stay. A connection stays with its service; where nothing could be read, what the status shows.
-fn listed(cr: &AzurePrivateLinkService, role: Role, remaining: &[(&Step, &Outcome)]) -> String {
-    let steps = remaining.iter().filter(|(step, _)| step.kind != Kind::Connection);
-    let mut ids: Vec<String> = steps.map(|(step, _)| step.id.to_string()).collect();
+fn listed(cr: &AzurePrivateLinkService, role: Role, remaining: &[Remaining<'_>]) -> String {
+    let steps = remaining.iter().map(|one| one.step);
+    let steps = steps.filter(|step| step.kind != Kind::Connection);
+    let mut ids: Vec<String> = steps.map(|step| step.id.to_string()).collect();
     if ids.is_empty() {
         let status = cr.status.clone().unwrap_or_default();
         let shown = match role {
@@ -129,7 +137,9 @@ fn listed(cr: &AzurePrivateLinkService, role: Role, remaining: &[(&Step, &Outcom
 fn abandon_reason(cr: &AzurePrivateLinkService, role: Role) -> Option<Result<&str, &'static str>> {
     let text = cr.annotations().get(ABANDON)?;
     let mut parts = text.splitn(3, '/');
-    let (uid, named, reason) = (parts.next(), parts.next(), parts.next());
+    let uid = parts.next();
+    let named = parts.next();
+    let reason = parts.next();
     let other = Role::ALL
         .iter()
         .any(|known| *known != role && Some(known.as_str()) == named);

@@ -82,10 +82,7 @@ impl Decision {
 
     /// Whether an Azure error, as last observed, is in the way. That Azure is throttling or busy does not count.
     pub fn fails(&self) -> bool {
-        let of_steps = self.steps.iter().filter_map(|step| match &step.why {
-            Why::Unread(error) | Why::Error(error) => Some(error.class),
-            _ => None,
-        });
+        let of_steps = self.steps.iter().filter_map(|step| Some(step.why.error()?.class));
         let of_all = self.problem.as_ref().and_then(|problem| problem.class);
         let mut classes = of_steps.chain(of_all);
         classes.any(|class| !has_no_time(class))
@@ -100,31 +97,45 @@ impl Decision {
 /// The problem of a step that is not complete; none if its resource is ready, or gone as desired. `failure` is the
 /// reason if the step fails.
 pub fn step_problem(step: &Step, outcome: &Outcome, failure: Reason) -> Option<Problem> {
-    let problem = |reason, text: String| Some(Problem::new(reason, text));
-    let (kind, name) = (step.kind.label(), step.id.name());
-    let subject = format!("{kind} {name}");
-    match (outcome, &step.why) {
-        (Outcome::Nothing, Why::Unread(error)) => Some(Problem::unread(reason_of(error, failure), &subject, error)),
+    let subject = format!("{} {}", step.kind.label(), step.id.name());
+    let problem = match (outcome, &step.why) {
+        (Outcome::Nothing, Why::InUse(_)) => return None,
+        (Outcome::Nothing | Outcome::Reached(_), Why::UpToDate) => return None,
+        (Outcome::Ready, why) if !matches!(why, Why::Replace(_)) => return None,
+        (Outcome::Nothing, Why::Unread(error)) => Problem::unread(reason_of(error, failure), &subject, error),
         (Outcome::Failed(error), _) | (Outcome::Nothing, Why::Error(error)) => {
-            Some(Problem::error(reason_of(error, failure), &subject, error))
+            Problem::error(reason_of(error, failure), &subject, error)
         }
-        (Outcome::GateShut, _) => problem(Reason::Provisioning, "another instance is taking over".to_owned()),
-        (Outcome::Nothing, Why::NotOurs) => problem(
+        (Outcome::GateShut, _) => Problem::new(Reason::Provisioning, "another instance is taking over"),
+        (Outcome::Nothing, Why::NotOurs) => Problem::new(
             Reason::NotOurs,
-            format!("{kind} {name} exists and does not belong to this cluster"),
+            format!("{subject} exists and does not belong to this cluster"),
         ),
-        (Outcome::Nothing, Why::InUse(_)) => None,
-        (Outcome::Nothing, Why::Needs(what)) => {
-            problem(Reason::Provisioning, format!("{kind} {name} waits for {what}"))
+        (Outcome::Nothing, why) if why.waits_for_others() => {
+            Problem::new(Reason::Provisioning, format!("{subject} {why}"))
         }
-        (Outcome::Nothing | Outcome::Reached(_), Why::UpToDate) => None,
-        (Outcome::Ready, why) if !matches!(why, Why::Replace(_)) => None,
-        (_, Why::Replace(_)) => problem(Reason::Provisioning, format!("{kind} {name} is being replaced")),
-        (_, Why::InProgress | Why::Unproven) if failure == Reason::DeletionFailed => {
-            problem(Reason::Deleting, format!("{kind} {name} is being deleted"))
-        }
-        (_, Why::Unwanted) => problem(Reason::Deleting, format!("{kind} {name} is being deleted")),
-        _ => problem(Reason::Provisioning, format!("{kind} {name} is being provisioned")),
+        (_, Why::Replace(_)) => Problem::new(Reason::Provisioning, format!("{subject} is being replaced")),
+        (_, why) if deletes(why, failure) => Problem::new(Reason::Deleting, format!("{subject} is being deleted")),
+        _ => Problem::new(Reason::Provisioning, format!("{subject} is being provisioned")),
+    };
+    Some(problem)
+}
+
+/// Whether a step that is not complete deletes its resource; `failure` is the reason if it fails.
+fn deletes(why: &Why, failure: Reason) -> bool {
+    match why {
+        Why::Unwanted => true,
+        Why::InProgress | Why::Unproven => failure == Reason::DeletionFailed,
+        _ => false,
+    }
+}
+
+/// The Azure error that came of a step, or that is the reason why nothing was sent.
+pub fn error_of<'a>(step: &'a Step, outcome: &'a Outcome) -> Option<&'a ArmError> {
+    match outcome {
+        Outcome::Failed(error) => Some(error),
+        Outcome::Nothing => step.why.error(),
+        _ => None,
     }
 }
 
@@ -147,16 +158,15 @@ pub fn first_problem<'a>(
     unread: Option<&Problem>,
     problems: impl IntoIterator<Item = (&'a Step, Problem)>,
 ) -> Option<Problem> {
-    let class = |problem: &Problem| problem.class.filter(|class| has_no_time(*class));
-    let mut unread = unread.filter(|problem| problem.unread).map(class);
+    let mut unread = unread.filter(|problem| problem.unread).map(busy_class);
     let mut first = None;
     for (step, problem) in problems {
         if problem.unread {
-            unread = Some(class(&problem));
+            unread = Some(busy_class(&problem));
             first.get_or_insert(problem);
             continue;
         }
-        let Some(class) = unread.filter(|_| matches!(step.why, Why::Needs(_))) else {
+        let Some(class) = unread.filter(|_| step.why.waits_for_others()) else {
             return Some(problem);
         };
         let waiting = Problem {
@@ -167,6 +177,11 @@ pub fn first_problem<'a>(
         first.get_or_insert(waiting);
     }
     first
+}
+
+/// The class of a problem that is no failure; none for others.
+fn busy_class(problem: &Problem) -> Option<Class> {
+    problem.class.filter(|class| has_no_time(*class))
 }
 
 fn reason_of(error: &ArmError, failure: Reason) -> Reason {

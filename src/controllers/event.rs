@@ -3,12 +3,12 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::api::{ConditionType, Reason, Status};
-use crate::azure::error::{ArmError, CALL_BUDGET_EXHAUSTED, Class};
+use crate::azure::error::{CALL_BUDGET_EXHAUSTED, Class};
 use crate::azure::id::ResourceId;
 use crate::azure::plan::{Change, Outcome, Step, Why};
 use crate::azure::resource::Kind;
 use crate::conditions::NewCondition;
-use crate::controllers::decision::Decision;
+use crate::controllers::decision::{Decision, error_of};
 use crate::runtime::event::{Event, Standing, What};
 
 /// The Event for a resource that is as desired after a change.
@@ -29,24 +29,26 @@ pub fn changed(kind: Kind, id: &ResourceId, change: &Change) -> Event {
 
 /// The Event for a resource that was called too often, as the steps and outcomes show.
 pub fn call_budget_exhausted(steps: &[Step], outcomes: &[Outcome]) -> Option<Event> {
-    let exhausted = |error: &ArmError| error.code == CALL_BUDGET_EXHAUSTED;
-    let step = steps.iter().zip(outcomes).find_map(|(step, outcome)| {
-        let unsent = matches!(outcome, Outcome::Failed(error) if exhausted(error));
-        (unsent || step.why.error().is_some_and(exhausted)).then_some(step)
-    })?;
-    let note = format!(
-        "{} {} was called too often and is left alone for a while: a defect of Hyperlink, please report it",
-        step.kind.label(),
-        step.id
-    );
-    Some(Event::new(What::CallBudgetExhausted, note))
+    for (step, outcome) in steps.iter().zip(outcomes) {
+        if error_of(step, outcome).is_some_and(|error| error.code == CALL_BUDGET_EXHAUSTED) {
+            let note = format!(
+                "{} {} was called too often and is left alone for a while: a defect of Hyperlink, please report it",
+                step.kind.label(),
+                step.id
+            );
+            return Some(Event::new(What::CallBudgetExhausted, note));
+        }
+    }
+    None
 }
 
 /// The Event for a custom resource without our intent whose Private Link Service or Private Endpoint is there as
 /// desired: somebody else made it.
 pub fn adopted(steps: &[Step]) -> Option<Event> {
-    let adoptable = |step: &&Step| matches!(step.kind, Kind::PrivateLinkService | Kind::PrivateEndpoint);
-    let found = steps.iter().filter(adoptable).find(|step| step.ready().is_some())?;
+    let mut adoptable = steps
+        .iter()
+        .filter(|step| matches!(step.kind, Kind::PrivateLinkService | Kind::PrivateEndpoint));
+    let found = adoptable.find(|step| step.ready().is_some())?;
     let note = format!("{} {} is there already and taken over", found.kind.label(), found.id);
     Some(Event::new(What::Adopted, note))
 }

@@ -116,7 +116,8 @@ impl Facts {
 
 /// The results of several independent decisions, or what any of them still need, together.
 pub fn together<T>(results: impl IntoIterator<Item = Result<T, Needs>>) -> Result<Vec<T>, Needs> {
-    let (mut decided, mut needs) = (Vec::new(), Needs::new());
+    let mut decided = Vec::new();
+    let mut needs = Needs::new();
     for result in results {
         match result {
             Ok(one) => decided.push(one),

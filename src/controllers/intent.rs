@@ -91,22 +91,19 @@ pub fn write<T: Serialize>(intent: &T) -> String {
 pub fn due(cr: &AzurePrivateLinkService, role: Role, steps: &[Step]) -> bool {
     let recorded = cr.annotations().contains_key(role.intent_annotation());
     let held = held_by(cr, role.finalizer());
-    let any = |fits: fn(&Step) -> bool| steps.iter().any(fits);
-    any(Step::writes)
-        || (!(recorded && held) && any(|step| step.ready().is_some()))
-        || (recorded && any(|step| step.why == Why::NotOurs))
+    let is_new = !(recorded && held);
+    steps
+        .iter()
+        .any(|step| step.writes() || (is_new && step.ready().is_some()) || (recorded && step.why == Why::NotOurs))
 }
 
 /// The guarded merge patch that records an intent together with the role's finalizer, unless both are there already.
 pub fn patch(cr: &AzurePrivateLinkService, role: Role, intent: &str) -> Option<Value> {
-    let (finalizer, annotation) = (role.finalizer(), role.intent_annotation());
+    let finalizer = role.finalizer();
+    let annotation = role.intent_annotation();
     let held = held_by(cr, finalizer);
-    if held
-        && cr
-            .annotations()
-            .get(annotation)
-            .is_some_and(|recorded| recorded == intent)
-    {
+    let recorded = cr.annotations().get(annotation);
+    if held && recorded.is_some_and(|recorded| recorded == intent) {
         return None;
     }
     let mut finalizers = cr.finalizers().to_vec();

@@ -28,8 +28,7 @@ pub struct Report {
 impl Report {
     /// The conditions as they are to be stored on the object.
     pub fn dated(&self, cr: &AzurePrivateLinkService, now: Timestamp) -> Vec<Condition> {
-        let current = cr.status.as_ref().map(|status| status.conditions.as_slice());
-        conditions::merge(current.unwrap_or_default(), self.conditions.clone(), now)
+        conditions::merge(stored(cr), self.conditions.clone(), now)
     }
 
     /// This report without these fields, which the API server rejects: their conditions report that.
@@ -45,12 +44,17 @@ impl Report {
         }
         if self.conditions.iter().any(|condition| condition.kind == WHOLE) {
             self.conditions.retain(|condition| condition.kind != WHOLE);
-            let current = cr.status.as_ref().map(|status| status.conditions.as_slice());
-            let whole = conditions::summary(current.unwrap_or_default(), &self.conditions, generation);
+            let whole = conditions::summary(stored(cr), &self.conditions, generation);
             self.conditions.push(whole);
         }
         self
     }
+}
+
+/// The conditions that the status has, of both roles.
+pub fn stored(cr: &AzurePrivateLinkService) -> &[Condition] {
+    let status = cr.status.as_ref();
+    status.map(|status| status.conditions.as_slice()).unwrap_or_default()
 }
 
 /// The condition about what a field records.
@@ -75,10 +79,7 @@ pub fn fails(kind: ConditionType, problem: &Problem, generation: Option<i64>) ->
 /// to have changed then, and an outage of Azure would be reported as one of each cluster.
 pub fn fails_unless_unread(cr: &AzurePrivateLinkService, kind: ConditionType, problem: &Problem) -> NewCondition {
     let generation = cr.metadata.generation;
-    let stored = cr
-        .status
-        .as_ref()
-        .and_then(|status| conditions::get(&status.conditions, kind))
+    let stored = conditions::get(stored(cr), kind)
         .filter(|stored| stored.status == Status::True.as_str() && stored.observed_generation == generation);
     match stored.and_then(|stored| Some((Reason::parse(&stored.reason)?, &stored.message))) {
         Some((reason, message)) if problem.unread => NewCondition {
@@ -101,28 +102,17 @@ fn field_matches(name: &str, current: &Value, desired: &Value) -> bool {
 /// The merge patch for the plain fields that differ, if any do.
 pub fn fields_patch(cr: &AzurePrivateLinkService, report: &Report) -> Option<Value> {
     let current = serde_json::to_value(&cr.status).unwrap_or_default();
-    let differs = |(name, desired): &(&String, &Value)| {
-        let current = current.get(name.as_str()).unwrap_or(&Value::Null);
-        !field_matches(name, current, desired)
-    };
-    let fields: Map<String, Value> = report
-        .fields
-        .iter()
-        .filter(differs)
-        .map(|(name, desired)| (name.clone(), desired.clone()))
-        .collect();
-    (!fields.is_empty())
-        .then(|| json!({"metadata": {"resourceVersion": cr.metadata.resource_version}, "status": fields}))
+    let mut fields = report.fields.clone();
+    fields.retain(|name, desired| !field_matches(name, current.get(name).unwrap_or(&Value::Null), desired));
+    if fields.is_empty() {
+        return None;
+    }
+    Some(json!({"metadata": {"resourceVersion": cr.metadata.resource_version}, "status": fields}))
 }
 
 /// The server-side apply of all conditions of the role, if more than time differs.
 pub fn conditions_patch(cr: &AzurePrivateLinkService, own: &[Condition]) -> Option<Value> {
-    let current: &[Condition] = cr
-        .status
-        .as_ref()
-        .map(|status| status.conditions.as_slice())
-        .unwrap_or_default();
-    if own.is_empty() || conditions::stands(current, own) {
+    if own.is_empty() || conditions::stands(stored(cr), own) {
         return None;
     }
     Some(json!({

@@ -9,12 +9,12 @@ use tokio::time::Instant;
 use super::context::Context;
 use super::driver::{TRIES, api, event_targets, reread_after_conflict};
 use super::event;
-use super::report::{Report, conditions_patch, fields_patch};
+use super::report::{Report, conditions_patch, fields_patch, stored};
 use crate::api::{AzurePrivateLinkService, other_writer};
 use crate::conditions;
 use crate::metrics::{KubeResource, KubeVerb};
 use crate::runtime::call::{ReconcileError, changing};
-use crate::runtime::event::{Event, Standing, What};
+use crate::runtime::event::{Event, What};
 
 /// Writes what differs, if anything but time does: plain fields by a guarded merge patch, conditions by a guarded
 /// apply, unless another writer has to be left alone. Events about problems in it are written on the custom resource
@@ -41,7 +41,7 @@ async fn write_once(
     also: Option<&ObjectReference>,
     report: &Report,
 ) -> Result<(), ReconcileError> {
-    let before = cr.status.clone().unwrap_or_default().conditions;
+    let before = stored(cr).to_vec();
     let uid = cr.uid().unwrap_or_default();
     let stamp = Timestamp::now();
     let contested = other_writer(cr, cx.role, stamp, cx.runtime.resync).map(|other| {
@@ -73,8 +73,13 @@ async fn write_once(
         published.unchanged(&before, &own, now);
     }
     cx.published.keep(&uid, published);
-    let new_problems = |standing: &mut Standing| event::troubles(standing, &before, &report.conditions);
-    cx.runtime.events.emit_new(&event_targets(cr, also), new_problems).await;
+    let targets = event_targets(cr, also);
+    let events = &cx.runtime.events;
+    events
+        .emit_new(&targets, |standing| {
+            event::troubles(standing, &before, &report.conditions)
+        })
+        .await;
     Ok(())
 }
 

@@ -2,7 +2,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::azure::plan::Verb;
+use crate::azure::plan::{Verb, Why};
 use crate::controllers::samples::{cr, id, management};
 
 fn step(kind: Kind, path: &str, verb: Verb, why: Why) -> Step {
