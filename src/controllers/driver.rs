@@ -2,6 +2,7 @@
 
 mod gone;
 mod reconcile;
+mod rounds;
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -17,7 +18,6 @@ pub use self::reconcile::Driver;
 use super::abandon;
 use super::context::Context;
 use super::decision::Decision;
-use super::event;
 use super::facts::{Facts, Needs};
 use super::intent;
 use super::observe::until_decided;
@@ -28,7 +28,7 @@ use crate::azure::error::Class;
 use crate::azure::execute;
 use crate::azure::observation_cache::ObservationCache;
 use crate::azure::plan::{Outcome, Step, Why};
-use crate::azure::resource::{Kind, Observed};
+use crate::azure::resource::Observed;
 use crate::metrics::{KubeResource, KubeVerb};
 use crate::runtime::call::{ReconcileError, changing, within};
 use crate::runtime::event::Event;
@@ -36,19 +36,13 @@ use crate::runtime::requeue::Requeue;
 
 /// What was read this shortly before a reconcile counts as read in it: after a conflict the next one begins at once.
 const JUST_NOW: Duration = Duration::from_millis(500);
-/// The most rounds of one reconcile; each makes at least one resource ready.
-const ROUNDS: usize = 16;
-
-/// A decision and what came of it.
-pub struct Executed<X> {
-    /// The last decision.
-    pub decision: Decision,
-    /// What the controller decided in addition.
-    pub extra: X,
-    /// The outcome of each step.
-    pub outcomes: Vec<Outcome>,
-    /// The object as it was last written.
-    pub cr: AzurePrivateLinkService,
+/// When a reconcile began, and the deletion that it serves.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// When the reconcile began.
+    pub began: Instant,
+    /// When the deletion began, if one is served and this process' clock reaches back so far.
+    pub deleting_since: Option<Instant>,
 }
 
 /// Makes a decision. Whatever it would write because of cached observations is read again first. So is, before a
@@ -57,15 +51,15 @@ pub async fn decided<X>(
     cx: &Context,
     reconcile: Reconcile,
     facts: &mut Facts,
-    (began, mut deleting_since): (Instant, Option<Instant>),
+    mut times: Times,
     decide: &mut impl FnMut(&Facts) -> Result<(Decision, X), Needs>,
 ) -> (Decision, X) {
     let mut read_again = HashSet::new();
-    let just_now = began.checked_sub(JUST_NOW).unwrap_or(began);
+    let just_now = times.began.checked_sub(JUST_NOW).unwrap_or(times.began);
     loop {
         let (decision, extra) = until_decided(cx, reconcile, facts, decide).await;
         let mut invalidated = execute::invalidate_cached(&decision.steps, &cx.arm.observations, just_now);
-        if let Some(since) = deleting_since.take_if(|_| decision.nothing_left()) {
+        if let Some(since) = times.deleting_since.take_if(|_| decision.nothing_left()) {
             invalidated.extend(execute::invalidate_gone(&decision.steps, &cx.arm.observations, since));
         }
         // Each resource is read again only once: a second read would show nothing better.
@@ -83,87 +77,6 @@ fn to_instant(since: Timestamp, began: Instant) -> Option<Instant> {
     began.checked_sub(past)
 }
 
-/// Decides and executes, and repeats both as long as a step makes its resource ready at once.
-///
-/// Before the first write the intent is recorded. Events about changes are written on the custom resource and on
-/// `also`. `deleting_since` is when the deletion of what is decided on began, if it is being deleted. `recorded` is
-/// called once finalizer and intent are written, before the first write to Azure; its error ends the reconcile.
-pub async fn carry_out<X, R: Future<Output = Result<(), ReconcileError>>>(
-    cx: &Context,
-    reconcile: Reconcile,
-    mut cr: AzurePrivateLinkService,
-    also: Option<&ObjectReference>,
-    deleting_since: Option<Timestamp>,
-    recorded: impl Fn(AzurePrivateLinkService) -> R,
-    mut decide: impl FnMut(&AzurePrivateLinkService, &Facts) -> Result<(Decision, X), Needs>,
-) -> Result<Executed<X>, ReconcileError> {
-    let began = Instant::now();
-    let since = (began, deleting_since.and_then(|since| to_instant(since, began)));
-    let (mut facts, mut rounds) = (Facts::default(), 0);
-    loop {
-        let (mut decision, extra) = decided(cx, reconcile, &mut facts, since, &mut |facts| decide(&cr, facts)).await;
-        gone::hold_back(cx, &cr, &mut decision.steps, Instant::now());
-        if let Some(intent) = decision
-            .intent
-            .as_deref()
-            .filter(|_| intent::due(&cr, cx.role, &decision.steps))
-        {
-            let known = cr.annotations().contains_key(cx.role.intent_annotation());
-            cr = record(cx, cr, intent).await?;
-            recorded(cr.clone()).await?;
-            let adopted = event::adopted(&decision.steps).filter(|_| !known);
-            cx.runtime
-                .events
-                .emit(&event_targets(&cr, also), adopted.as_slice())
-                .await;
-        }
-        let outcomes = execute::run(&decision.steps, &cx.arm.client, &cx.arm.observations, reconcile).await;
-        cx.runtime
-            .events
-            .emit(&event_targets(&cr, also), &changes(cx, &decision.steps, &outcomes))
-            .await;
-        let exhausted = event::call_budget_exhausted(&decision.steps, &outcomes);
-        cx.runtime
-            .events
-            .stands(&cr.object_ref(&()), "call budget", exhausted)
-            .await;
-        rounds += 1;
-        let any_ready = decision
-            .steps
-            .iter()
-            .zip(&outcomes)
-            // A Private Link Service shows the end of its connections only later.
-            .any(|(step, outcome)| step.writes() && *outcome == Outcome::Ready && step.kind != Kind::Connection);
-        // Somebody else wrote after the read. If that happens again, the next reconcile handles it.
-        let is_outdated = rounds == 1 && invalidate_outdated(cx, &decision.steps, &outcomes);
-        if !(any_ready || is_outdated) || rounds == ROUNDS {
-            return Ok(Executed {
-                decision,
-                extra,
-                outcomes,
-                cr,
-            });
-        }
-        for step in decision.steps.iter().filter(|step| step.writes()) {
-            facts.reads.remove(&step.id);
-        }
-        facts.inside.clear();
-    }
-}
-
-/// Invalidates what others changed between the read and the write; returns whether there was such a change.
-fn invalidate_outdated(cx: &Context, steps: &[Step], outcomes: &[Outcome]) -> bool {
-    let mut any = false;
-    for (step, outcome) in steps.iter().zip(outcomes) {
-        let refused = matches!(outcome, Outcome::Failed(error) if error.status == 412);
-        if refused && cx.arm.observations.refused_once(&step.id) {
-            cx.arm.observations.invalidate(&step.id, Instant::now());
-            any = true;
-        }
-    }
-    any
-}
-
 pub(super) fn api(cx: &Context, cr: &AzurePrivateLinkService) -> Api<AzurePrivateLinkService> {
     Api::namespaced(cx.runtime.kube.clone(), &cr.namespace().unwrap_or_default())
 }
@@ -173,28 +86,14 @@ pub(super) fn event_targets(cr: &AzurePrivateLinkService, also: Option<&ObjectRe
     std::iter::once(cr.object_ref(&())).chain(also.cloned()).collect()
 }
 
-/// Counts the resources that have become as desired, and returns an Event for each.
-fn changes(cx: &Context, steps: &[Step], outcomes: &[Outcome]) -> Vec<Event> {
-    let changed = steps.iter().zip(outcomes).filter_map(|(step, outcome)| match outcome {
-        Outcome::Reached(change) => {
-            cx.runtime.metrics.changed(step.kind, &step.id, change);
-            Some(event::changed(step.kind, &step.id, change))
-        }
-        _ => None,
-    });
-    changed.collect()
-}
-
 /// The outcome of each step for the status. A step that Azure refused stays refused while a new try is only accepted,
 /// or the condition would change with every try.
 pub fn as_reported(observations: &ObservationCache, steps: &[Step], outcomes: &[Outcome]) -> Vec<Outcome> {
-    let refused = |step: &Step| {
-        let last = observations.failing(&step.id)?;
-        matches!(last.class, Class::Invalid | Class::Denied).then_some(Outcome::Failed(last))
-    };
     let reported = steps.iter().zip(outcomes).map(|(step, outcome)| {
         let tried = *outcome == Outcome::Accepted || (*outcome == Outcome::Nothing && step.why == Why::InProgress);
-        refused(step).filter(|_| tried).unwrap_or_else(|| outcome.clone())
+        let refused = observations.failing(&step.id).filter(|_| tried);
+        let refused = refused.filter(|last| matches!(last.class, Class::Invalid | Class::Denied));
+        refused.map_or_else(|| outcome.clone(), Outcome::Failed)
     });
     reported.collect()
 }
@@ -225,13 +124,12 @@ pub(super) async fn reread_after_conflict(
     cr: &AzurePrivateLinkService,
     conflict: ReconcileError,
 ) -> Result<AzurePrivateLinkService, ReconcileError> {
-    let (published, moment) = (
-        cx.published.of(&cr.uid().unwrap_or_default()),
-        Instant::now().into_std(),
-    );
-    let decided_on = |cr: &AzurePrivateLinkService| fingerprint(cr, cx.role, &published, moment);
+    let published = cx.published.of(&cr.uid().unwrap_or_default());
+    let moment = Instant::now().into_std();
+    let decided_on = fingerprint(cr, cx.role, &published, moment);
     let now = within(api(cx, cr).get_opt(&cr.name_any())).await?;
-    now.filter(|now| decided_on(now) == decided_on(cr)).ok_or(conflict)
+    now.filter(|now| fingerprint(now, cx.role, &published, moment) == decided_on)
+        .ok_or(conflict)
 }
 
 /// Writes finalizer and intent in one guarded patch, unless both are there already.
@@ -280,8 +178,8 @@ async fn patch_object(
 /// A resource that was not read because it waits for another one does not count: it would always be due. A connection
 /// counts by itself, not by its Private Link Service: if its removal was refused, it is due earlier.
 pub fn requeue(cx: &Context, decision: &Decision, now: Instant) -> Requeue {
-    let were_read = |step: &&Step| step.found.is_some() || !matches!(step.why, Why::Needs(_));
-    let were_read = decision.steps.iter().filter(were_read);
+    let steps = decision.steps.iter();
+    let were_read = steps.filter(|step| step.found.is_some() || !step.why.waits_for_others());
     let next_read = cx.arm.observations.next_read(were_read.map(|step| &step.id));
     let resources = next_read.map(|due| Requeue::new(due.saturating_duration_since(now), Requeue::READ_DUE));
     let lists = decision

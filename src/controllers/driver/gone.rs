@@ -18,15 +18,16 @@ use crate::controllers::observe::reader_for;
 ///
 /// While other resources are still there it checks only the Private Endpoint: the DNS names wait for it.
 pub(super) async fn surely_gone(cx: &Context, reconcile: Reconcile, decision: &Decision) -> bool {
-    let (all_gone, reader) = (decision.nothing_left(), reader_for(cx, reconcile));
-    let is_checked = |step: &&Step| step.gone() && (all_gone || step.kind == Kind::PrivateEndpoint);
+    let reader = reader_for(cx, reconcile);
+    let all_gone = decision.nothing_left();
     let mut certain = true;
     // The last steps first: they prove what is gone of the earlier ones.
-    for step in decision.steps.iter().rev().filter(is_checked) {
-        let id = step.observed_at();
-        if shown_by_its_subnet(cx, step, decision) {
+    for step in decision.steps.iter().rev() {
+        let is_checked = step.gone() && (all_gone || step.kind == Kind::PrivateEndpoint);
+        if !is_checked || shown_by_its_subnet(cx, step, decision) {
             continue;
         }
+        let id = step.observed_at();
         reader.prove_gone(step.kind, &id).await;
         if !cx.arm.observations.surely_gone(&id) {
             let now = Instant::now();
@@ -42,13 +43,13 @@ pub(super) async fn surely_gone(cx: &Context, reconcile: Reconcile, decision: &D
 /// Whether a Private Link Service that this process deleted is gone for certain because its subnet is: Azure deletes no
 /// subnet that is in use.
 fn shown_by_its_subnet(cx: &Context, step: &Step, decision: &Decision) -> bool {
-    let is_gone = |subnet: &Step| {
-        subnet.gone() && cx.arm.observations.is_deleted(&subnet.id) && cx.arm.observations.surely_gone(&subnet.id)
-    };
-    let subnet = decision
-        .step(Kind::Subnet)
-        .filter(|_| step.kind == Kind::PrivateLinkService);
-    cx.arm.observations.is_deleted(&step.id) && subnet.is_some_and(is_gone)
+    let observations = &cx.arm.observations;
+    if step.kind != Kind::PrivateLinkService || !observations.is_deleted(&step.id) {
+        return false;
+    }
+    decision.step(Kind::Subnet).is_some_and(|subnet| {
+        subnet.gone() && observations.is_deleted(&subnet.id) && observations.surely_gone(&subnet.id)
+    })
 }
 
 /// Holds back the PUT of a resource that the status shows and that one read did not find: the PUT would overwrite it.

@@ -2,10 +2,11 @@
 
 use tokio::time::Instant;
 
-use super::{Executed, as_reported, await_locks, carry_out, decided, release, requeue, surely_gone};
+use super::rounds::Executed;
+use super::{Times, as_reported, await_locks, decided, release, requeue, surely_gone};
 use crate::api::AzurePrivateLinkService;
 use crate::azure::client::Reconcile;
-use crate::azure::plan::{Outcome, Step};
+use crate::azure::plan::Outcome;
 use crate::controllers::abandon;
 use crate::controllers::conclusion::{Conclusion, Findings, conclude};
 use crate::controllers::context::Context;
@@ -50,7 +51,7 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
     }
 
     /// Decides, and remembers what the decision shows.
-    fn decide(&self, lifecycle: Lifecycle, cr: &AzurePrivateLinkService, facts: &Facts) -> Decided<C> {
+    pub(super) fn decide(&self, lifecycle: Lifecycle, cr: &AzurePrivateLinkService, facts: &Facts) -> Decided<C> {
         let decided = self.controller.decide(lifecycle, cr, self.inputs, facts)?;
         self.controller.note(cr, &decided.0);
         Ok(decided)
@@ -61,14 +62,12 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
             controller, cx, inputs, ..
         } = *self;
         let also = controller.also(inputs);
-        let recorded = |cr| controller.recorded(cx, cr);
-        let decide = |cr: &AzurePrivateLinkService, facts: &Facts| self.decide(Lifecycle::Build, cr, facts);
         let Executed {
             mut decision,
-            extra: found,
+            found,
             outcomes,
             cr,
-        } = carry_out(cx, self.reconcile, cr, also, None, recorded, decide).await?;
+        } = self.carry_out(Lifecycle::Build, cr).await?;
         let at_once = controller.remember(cx, &cr, inputs, &mut decision, &outcomes);
         controller.expedite(cx, Lifecycle::Build, &cr, &decision);
         let requeue = at_once.unwrap_or_else(|| requeue(cx, &decision, Instant::now()));
@@ -86,15 +85,12 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
             controller, cx, inputs, ..
         } = *self;
         let also = controller.also(inputs);
-        let recorded = |_| std::future::ready(Ok(()));
-        let decide = |cr: &AzurePrivateLinkService, facts: &Facts| self.decide(Lifecycle::Teardown, cr, facts);
-        let since = controller.deleting_since(&cr, inputs);
         let Executed {
             mut decision,
-            extra: found,
+            found,
             outcomes,
             cr,
-        } = carry_out(cx, self.reconcile, cr, also, since, recorded, decide).await?;
+        } = self.carry_out(Lifecycle::Teardown, cr).await?;
         controller.remember(cx, &cr, inputs, &mut decision, &outcomes);
         match self.conclusion(&cr, &decision, &outcomes).await {
             Conclusion::Release(events) => {
@@ -120,8 +116,9 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
     async fn conclusion(&self, cr: &AzurePrivateLinkService, decision: &Decision, outcomes: &[Outcome]) -> Conclusion {
         let Self { controller, cx, .. } = *self;
         let now = Instant::now();
-        let failing = |step: &Step| cx.arm.observations.failing_for(&step.id, now);
-        let abandoned = abandon::permission(cr, cx.role, decision, outcomes, &failing);
+        let abandoned = abandon::permission(cr, cx.role, decision, outcomes, &|step| {
+            cx.arm.observations.failing_for(&step.id, now)
+        });
         let certain = surely_gone(cx, self.reconcile, decision).await;
         let all_gone = decision.nothing_left() && certain && abandoned.is_none();
         let may_appear = if all_gone {
@@ -148,9 +145,14 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
             return DryRun::nothing(controller.known(inputs));
         }
         let mut facts = Facts::default();
-        let mut decide = |facts: &Facts| controller.decide(lifecycle, cr, inputs, facts);
-        let times = (Instant::now(), None);
-        let (decision, found) = decided(cx, self.reconcile, &mut facts, times, &mut decide).await;
+        let times = Times {
+            began: Instant::now(),
+            deleting_since: None,
+        };
+        let (decision, found) = decided(cx, self.reconcile, &mut facts, times, &mut |facts| {
+            controller.decide(lifecycle, cr, inputs, facts)
+        })
+        .await;
         controller.expedite(cx, lifecycle, cr, &decision);
         let outcomes = as_sent(&decision.steps);
         let conclusion = match lifecycle {

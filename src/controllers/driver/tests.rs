@@ -10,6 +10,7 @@ use super::*;
 use crate::api::Role;
 use crate::azure::error::ArmError;
 use crate::azure::plan::Verb;
+use crate::azure::resource::Kind;
 use crate::controllers::context::sample;
 use crate::controllers::samples;
 
@@ -147,8 +148,11 @@ async fn what_was_read_just_now_is_not_read_again_before_a_write(#[case] earlier
             found,
         ))
     };
-    let began = (Instant::now(), None);
-    let (_, found) = decided(&cx, Reconcile::begin(), &mut Facts::default(), began, &mut decide).await;
+    let times = Times {
+        began: Instant::now(),
+        deleting_since: None,
+    };
+    let (_, found) = decided(&cx, Reconcile::begin(), &mut Facts::default(), times, &mut decide).await;
     // A read fails, because no Azure answers in this test.
     assert_eq!(found != Observed::Absent, again, "{found:?}");
 }

@@ -1,0 +1,142 @@
+//! The rounds of a reconcile: decide, record the intent, execute; and again if a resource became ready at once.
+
+use kube::{Resource, ResourceExt};
+use tokio::time::Instant;
+
+use super::{Driver, Times, decided, event_targets, gone, record, to_instant};
+use crate::api::AzurePrivateLinkService;
+use crate::azure::execute;
+use crate::azure::plan::{Outcome, Step};
+use crate::azure::resource::Kind;
+use crate::controllers::context::Context;
+use crate::controllers::decision::{Decision, Lifecycle};
+use crate::controllers::event;
+use crate::controllers::facts::Facts;
+use crate::controllers::intent;
+use crate::controllers::reconciler::CustomResourceReconciler;
+use crate::runtime::call::ReconcileError;
+use crate::runtime::event::Event;
+
+/// The most rounds of one reconcile; each makes at least one resource ready.
+const ROUNDS: usize = 16;
+
+/// A decision and what came of it.
+pub(super) struct Executed<X> {
+    /// The last decision.
+    pub decision: Decision,
+    /// What the controller found in addition.
+    pub found: X,
+    /// The outcome of each step.
+    pub outcomes: Vec<Outcome>,
+    /// The object as it was last written.
+    pub cr: AzurePrivateLinkService,
+}
+
+impl<C: CustomResourceReconciler> Driver<'_, C> {
+    /// Decides and executes, and repeats both as long as a step makes its resource ready at once. Before the first
+    /// write the intent is recorded.
+    pub(super) async fn carry_out(
+        &self,
+        lifecycle: Lifecycle,
+        mut cr: AzurePrivateLinkService,
+    ) -> Result<Executed<C::Found>, ReconcileError> {
+        let cx = self.cx;
+        let began = Instant::now();
+        let deleting_since = self.controller.deleting_since(&cr, self.inputs);
+        let times = Times {
+            began,
+            deleting_since: deleting_since.and_then(|since| to_instant(since, began)),
+        };
+        let mut facts = Facts::default();
+        let mut round = 1;
+        loop {
+            let (mut decision, found) = decided(cx, self.reconcile, &mut facts, times, &mut |facts| {
+                self.decide(lifecycle, &cr, facts)
+            })
+            .await;
+            gone::hold_back(cx, &cr, &mut decision.steps, Instant::now());
+            cr = self.record_intent(lifecycle, cr, &decision).await?;
+            let outcomes = execute::run(&decision.steps, &cx.arm.client, &cx.arm.observations, self.reconcile).await;
+            self.emit_outcomes(&cr, &decision.steps, &outcomes).await;
+            // Somebody else wrote after the read. If that happens again, the next reconcile handles it.
+            let is_outdated = round == 1 && invalidate_outdated(cx, &decision.steps, &outcomes);
+            let is_last = round == ROUNDS || !(is_outdated || any_ready(&decision.steps, &outcomes));
+            if is_last {
+                return Ok(Executed {
+                    decision,
+                    found,
+                    outcomes,
+                    cr,
+                });
+            }
+            for step in decision.steps.iter().filter(|step| step.writes()) {
+                facts.reads.remove(&step.id);
+            }
+            facts.inside.clear();
+            round += 1;
+        }
+    }
+
+    /// Records the intent, if that is due; returns the object as it was written.
+    async fn record_intent(
+        &self,
+        lifecycle: Lifecycle,
+        cr: AzurePrivateLinkService,
+        decision: &Decision,
+    ) -> Result<AzurePrivateLinkService, ReconcileError> {
+        let cx = self.cx;
+        let due = intent::due(&cr, cx.role, &decision.steps);
+        let Some(intent) = decision.intent.as_deref().filter(|_| due) else {
+            return Ok(cr);
+        };
+        let is_known = cr.annotations().contains_key(cx.role.intent_annotation());
+        let cr = record(cx, cr, intent).await?;
+        if lifecycle == Lifecycle::Build {
+            self.controller.recorded(cx, cr.clone()).await?;
+        }
+        let adopted = event::adopted(&decision.steps).filter(|_| !is_known);
+        self.emit(&cr, adopted.as_slice()).await;
+        Ok(cr)
+    }
+
+    /// Counts the resources that have become as desired, and emits an Event for each, and for one that was called too
+    /// often.
+    async fn emit_outcomes(&self, cr: &AzurePrivateLinkService, steps: &[Step], outcomes: &[Outcome]) {
+        let mut changes = Vec::new();
+        for (step, outcome) in steps.iter().zip(outcomes) {
+            if let Outcome::Reached(change) = outcome {
+                self.cx.runtime.metrics.changed(step.kind, &step.id, change);
+                changes.push(event::changed(step.kind, &step.id, change));
+            }
+        }
+        self.emit(cr, &changes).await;
+        let events = &self.cx.runtime.events;
+        let exhausted = event::call_budget_exhausted(steps, outcomes);
+        events.stands(&cr.object_ref(&()), "call budget", exhausted).await;
+    }
+
+    async fn emit(&self, cr: &AzurePrivateLinkService, events: &[Event]) {
+        let targets = event_targets(cr, self.controller.also(self.inputs));
+        self.cx.runtime.events.emit(&targets, events).await;
+    }
+}
+
+/// Whether a write made its resource ready at once. A Private Link Service shows the end of its connections only later.
+fn any_ready(steps: &[Step], outcomes: &[Outcome]) -> bool {
+    let written = steps.iter().zip(outcomes).filter(|(step, _)| step.writes());
+    let mut shown = written.filter(|(step, _)| step.kind != Kind::Connection);
+    shown.any(|(_, outcome)| *outcome == Outcome::Ready)
+}
+
+/// Invalidates what others changed between the read and the write; returns whether there was such a change.
+fn invalidate_outdated(cx: &Context, steps: &[Step], outcomes: &[Outcome]) -> bool {
+    let mut any = false;
+    for (step, outcome) in steps.iter().zip(outcomes) {
+        let refused = matches!(outcome, Outcome::Failed(error) if error.status == 412);
+        if refused && cx.arm.observations.refused_once(&step.id) {
+            cx.arm.observations.invalidate(&step.id, Instant::now());
+            any = true;
+        }
+    }
+    any
+}
