@@ -16,7 +16,7 @@ use crate::api::hypershift::{AzurePlatform, ClusterSpec, PrivateType, PublishedS
 use crate::api::markers::{EXTERNAL_HOST_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE};
 use crate::api::{AzurePrivateLinkService, ConditionType, HostedControlPlane, Reason, Status};
 use crate::conditions;
-use crate::controllers::private_endpoint::plan::refused_for;
+use crate::controllers::private_endpoint::served::refused_for;
 
 /// One of these Services.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -70,47 +70,45 @@ pub struct DnsScope<'a> {
 pub fn desired_zones(scope: DnsScope<'_>, identity: &Identity) -> Result<Vec<DesiredZone>, IdError> {
     let mut zones = Vec::new();
     if scope.cr == PRIVATE_ROUTER {
-        let domain = names::internal_zone(&identity.name);
-        let mut internal = zone(
-            Part::Internal,
-            scope,
-            identity,
-            &domain,
-            &names::internal_link(scope.cr),
-        )?;
-        internal.records = records(&internal.zone.id, identity, &names::INTERNAL_RECORDS)?;
-        internal.all_records.clone_from(&internal.records);
-        zones.push(internal);
+        zones.push(internal_zone(scope, identity)?);
     }
     if let Some(domain) = scope.base_domain {
-        let (sibling_set, cluster) = (scope.sibling_set, &identity.name);
-        let mut base = zone(
-            Part::BaseDomain,
-            scope,
-            identity,
-            domain,
-            &names::base_domain_link(scope.cr),
-        )?;
-        let id = base.zone.id.clone();
-        let shared = |name: &str| {
-            Ok(ZoneLink {
-                id: id.child(Kind::ZoneLink, &names::base_domain_link(name))?,
-                ..base.link.clone()
-            })
-        };
-        base.shared_links = sibling_set
-            .other_linkers()
-            .into_iter()
-            .map(shared)
-            .collect::<Result<_, IdError>>()?;
-        base.defers = sibling_set.defers();
-        base.records = records(&id, identity, &sibling_set.records(cluster))?;
-        base.all_records = records(&id, identity, &SiblingSet::all_records(cluster))?;
-        let to_delete = || records(&id, identity, &sibling_set.records_to_delete(cluster));
-        base.deleted_from_shared = sibling_set.keeps().then(to_delete).transpose()?;
-        zones.push(base);
+        zones.push(base_domain_zone(scope, identity, domain)?);
     }
     Ok(zones)
+}
+
+fn internal_zone(scope: DnsScope<'_>, identity: &Identity) -> Result<DesiredZone, IdError> {
+    let domain = names::internal_zone(&identity.name);
+    let link = names::internal_link(scope.cr);
+    let internal = zone(Part::Internal, scope, identity, &domain, &link)?;
+    let records = records(&internal.zone.id, identity, &names::INTERNAL_RECORDS)?;
+    Ok(DesiredZone {
+        all_records: records.clone(),
+        records,
+        ..internal
+    })
+}
+
+fn base_domain_zone(scope: DnsScope<'_>, identity: &Identity, domain: &str) -> Result<DesiredZone, IdError> {
+    let cluster = &identity.name;
+    let sibling_set = scope.sibling_set;
+    let link = names::base_domain_link(scope.cr);
+    let mut base = zone(Part::BaseDomain, scope, identity, domain, &link)?;
+    let id = &base.zone.id;
+    for sibling in sibling_set.other_linkers() {
+        base.shared_links.push(ZoneLink {
+            id: id.child(Kind::ZoneLink, &names::base_domain_link(sibling))?,
+            ..base.link.clone()
+        });
+    }
+    base.defers = sibling_set.defers();
+    base.records = records(id, identity, &sibling_set.records(cluster))?;
+    base.all_records = records(id, identity, &SiblingSet::all_records(cluster))?;
+    if sibling_set.keeps() {
+        base.deleted_from_shared = Some(records(id, identity, &sibling_set.records_to_delete(cluster))?);
+    }
+    Ok(base)
 }
 
 fn zone(
@@ -121,17 +119,16 @@ fn zone(
     link: &str,
 ) -> Result<DesiredZone, IdError> {
     let id = names::in_group(Kind::Zone, scope.subscription, scope.group, domain)?;
-    let owner_tags = |resource_type| names::owner_tags(&identity.cluster_id, resource_type);
     Ok(DesiredZone {
         part,
         link: ZoneLink {
             id: id.child(Kind::ZoneLink, link)?,
-            owner_tags: owner_tags("vnet-link"),
+            owner_tags: names::owner_tags(&identity.cluster_id, "vnet-link"),
             virtual_network: scope.network.clone(),
             proven: false,
         },
         zone: Zone {
-            owner_tags: owner_tags("private-dns-zone"),
+            owner_tags: names::owner_tags(&identity.cluster_id, "private-dns-zone"),
             proven: false,
             id,
         },
@@ -145,27 +142,31 @@ fn zone(
 }
 
 fn records(zone: &ResourceId, identity: &Identity, names: &[impl AsRef<str>]) -> Result<Vec<Record>, IdError> {
-    let record = |name: &str| {
-        Ok(Record {
-            id: zone.child(Kind::Record, name)?,
+    let mut records = Vec::new();
+    for name in names {
+        records.push(Record {
+            id: zone.child(Kind::Record, name.as_ref())?,
             owner_tags: names::record_tags(&identity.cluster_id),
             address: None,
-        })
-    };
-    names.iter().map(|name| record(name.as_ref())).collect()
+        });
+    }
+    Ok(records)
 }
 
-/// What records without an address wait for.
-pub const ADDRESS: &str = "the endpoint's address";
+/// Why records without an address wait.
+pub const NEEDS_ADDRESS: Why = Why::NeedsValue(Kind::PrivateEndpoint, "the endpoint's address");
+
+/// Why what is in a zone waits that is not ready.
+const NEEDS_ZONE: Why = Why::Needs("its zone");
 
 /// The steps for a zone. Zone and link need no address, so they start before there is one.
 pub fn build(desired: &DesiredZone, address: Option<IpAddr>, facts: &Facts) -> Result<Vec<Step>, Needs> {
     let zone = ensure_present(&proven(desired, facts)?, facts.read(Kind::Zone, &desired.zone.id)?);
     let Some(body) = zone.ready().cloned() else {
-        let inside = std::iter::once((Kind::ZoneLink, &desired.link.id));
-        let inside = inside.chain(desired.records.iter().map(|record| (Kind::Record, &record.id)));
-        let waits = inside.map(|(kind, id)| Step::needs(kind, id.clone(), "its zone"));
-        return Ok(std::iter::once(zone).chain(waits).collect());
+        let link = Step::waits(Kind::ZoneLink, desired.link.id.clone(), NEEDS_ZONE);
+        let records = desired.records.iter();
+        let records = records.map(|record| Step::waits(Kind::Record, record.id.clone(), NEEDS_ZONE));
+        return Ok([zone, link].into_iter().chain(records).collect());
     };
     let mut reads = vec![(Kind::ZoneLink, &desired.link.id)];
     if address.is_some() {
@@ -175,7 +176,7 @@ pub fn build(desired: &DesiredZone, address: Option<IpAddr>, facts: &Facts) -> R
     let mut steps = vec![zone, ensure_link(desired, &body, facts)?];
     for record in &desired.records {
         steps.push(match address {
-            None => Step::needs(Kind::Record, record.id.clone(), ADDRESS),
+            None => Step::waits(Kind::Record, record.id.clone(), NEEDS_ADDRESS),
             Some(_) => ensure_present(
                 &Record {
                     address,
@@ -217,9 +218,9 @@ pub(super) fn has_our_address(desired: &DesiredZone, facts: &Facts) -> Result<bo
     };
     let reads: Vec<_> = desired.all_records.iter().map(|r| (Kind::Record, &r.id)).collect();
     facts.reads(&reads)?;
-    let has_address = |body: &Value| addresses(body).contains(&address.to_string());
+    let address = address.to_string();
     let mut found = reads.iter().filter_map(|(_, id)| facts.reads.get(*id)?.found());
-    Ok(found.any(has_address))
+    Ok(found.any(|body| addresses(body).contains(&address)))
 }
 
 /// A link in an owned zone, `proven` if the zone has our owner tags or a record of the cluster.
@@ -254,24 +255,12 @@ fn ensure_link(desired: &DesiredZone, zone: &Value, facts: &Facts) -> Result<Ste
     }
     let refused = matches!(observed, Observed::WriteFailed(error) if error.class == Class::Invalid);
     if refused || links(zone).is_some_and(|count| count > 0) {
-        match facts.inside(Kind::ZoneLink, &desired.zone.id)? {
+        let all = match facts.inside(Kind::ZoneLink, &desired.zone.id)? {
+            Ok(all) => all,
             Err(error) => return Ok(own.unreadable(error)),
-            Ok(all) => {
-                let other_link = all.iter().find(|body| desired.link.leads_to_desired(body));
-                let named = other_link.and_then(|body| {
-                    Some((
-                        desired
-                            .zone
-                            .id
-                            .child(Kind::ZoneLink, body.get("name")?.as_str()?)
-                            .ok()?,
-                        body,
-                    ))
-                });
-                if let Some((id, body)) = named {
-                    return Ok(linked(&desired.link, id, body));
-                }
-            }
+        };
+        if let Some(step) = link_of_others(desired, all) {
+            return Ok(step);
         }
     }
     if desired.defers {
@@ -282,6 +271,14 @@ fn ensure_link(desired: &DesiredZone, zone: &Value, facts: &Facts) -> Result<Ste
         ));
     }
     Ok(own)
+}
+
+/// The step for a link of others that leads to the desired network, if one of these does.
+fn link_of_others(desired: &DesiredZone, all: &[Value]) -> Option<Step> {
+    let body = all.iter().find(|body| desired.link.leads_to_desired(body))?;
+    let name = body.get("name")?.as_str()?;
+    let id = desired.zone.id.child(Kind::ZoneLink, name).ok()?;
+    Some(linked(&desired.link, id, body))
 }
 
 /// The step for an existing link that does what our own would do.

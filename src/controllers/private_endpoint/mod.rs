@@ -7,6 +7,7 @@ pub mod plan;
 mod preview;
 #[cfg(test)]
 mod samples;
+pub mod served;
 pub mod shadow;
 pub mod siblings;
 pub mod status;
@@ -19,6 +20,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
+use serde_json::Value;
 use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -61,8 +63,8 @@ pub struct PrivateEndpointInputs {
 impl PrivateEndpointInputs {
     /// The control plane, if our finalizer is missing on it though the custom resource is served.
     fn to_be_held(&self, cr: &AzurePrivateLinkService) -> Option<&HostedControlPlane> {
-        let (control_plane, _) = plan::served(cr, &self.state).ok()?;
-        self.found.as_ref().filter(|_| !control_plane.held)
+        let served = served::served(cr, &self.state).ok()?;
+        self.found.as_ref().filter(|_| !served.control_plane.held)
     }
 }
 
@@ -103,15 +105,19 @@ fn perhaps_put<'a>(cr: &AzurePrivateLinkService, decision: &'a Decision) -> impl
 /// Expedites the read of an endpoint whose connection is not approved or that shows no address yet: ever less often,
 /// and at once when something else has changed.
 fn expedite_endpoint(cx: &Context, uid: &str, decision: &Decision) {
-    let waits = |body| approval(body) != Approval::Approved || address(body).is_none();
     let step = decision.step(Kind::PrivateEndpoint);
-    let Some(step) = step.filter(|step| step.ready().is_some_and(waits)) else {
+    let Some(step) = step.filter(|step| step.ready().is_some_and(awaits_connection)) else {
         return cx.polls.over(uid);
     };
-    let (now, changed) = (Instant::now(), cx.polls.has_changed(uid));
+    let now = Instant::now();
+    let has_changed = cx.polls.has_changed(uid);
     let wait = cx.polls.wait(uid, plan::APPROVAL_POLL, now);
-    let wait = if changed { Duration::ZERO } else { wait };
+    let wait = if has_changed { Duration::ZERO } else { wait };
     cx.arm.observations.expedite(&step.id, wait, now);
+}
+
+fn awaits_connection(endpoint: &Value) -> bool {
+    approval(endpoint) != Approval::Approved || address(endpoint).is_none()
 }
 
 impl Reconciler for PrivateEndpointController {
@@ -130,8 +136,8 @@ impl Reconciler for PrivateEndpointController {
         let mut state = observe::read_inputs(cx, cr, found.as_ref(), self.hosted_clusters.as_ref()).await?;
         let all = self.hosted_clusters.as_ref();
         let peers = all.map(|all| all.in_network_of(cr)).unwrap_or_default();
-        let refusal = |allowed: &Receiver<Arc<AllowedScopes>>| allowed.borrow().refusal(cr, &peers);
-        state.refused = self.allowed.as_ref().and_then(refusal);
+        let allowed = self.allowed.as_ref();
+        state.refused = allowed.and_then(|allowed| allowed.borrow().refusal(cr, &peers));
         let fingerprint = observe::fingerprint(&state);
         Ok((PrivateEndpointInputs { found, state }, fingerprint))
     }

@@ -9,7 +9,6 @@ use super::plan::{ControlPlane, ControlPlaneState, Vouched, Voucher};
 use super::shadow::PublicNames;
 use super::siblings::Sibling;
 use super::teardown;
-use crate::api::hypershift::ClusterSpec;
 use crate::api::markers::{CLUSTER_ANNOTATION, HCP_FINALIZER};
 use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, Reason, held_by, other_writer};
 use crate::azure::id::same;
@@ -37,8 +36,9 @@ impl HostedClusters {
     /// The HostedClusters in the network of a custom resource.
     pub(super) fn in_network_of(&self, cr: &AzurePrivateLinkService) -> Vec<NetworkPeer> {
         let all = self.all.clusters().domains_in(&cr.spec.guest_vnet_id);
-        let peer = |(cluster, base_domain)| NetworkPeer { cluster, base_domain };
-        all.into_iter().map(peer).collect()
+        all.into_iter()
+            .map(|(cluster, base_domain)| NetworkPeer { cluster, base_domain })
+            .collect()
     }
 }
 
@@ -76,13 +76,10 @@ pub(super) async fn read_inputs(
 }
 
 fn control_plane(found: Option<&HostedControlPlane>) -> Result<ControlPlane, Problem> {
-    let problem = |reason, text| Problem::new(reason, text);
-    let found = found.ok_or_else(|| {
-        problem(
-            Reason::HostedControlPlaneNotFound,
-            "the HostedControlPlane does not exist",
-        )
-    })?;
+    let Some(found) = found else {
+        let text = "the HostedControlPlane does not exist";
+        return Err(Problem::new(Reason::HostedControlPlaneNotFound, text));
+    };
     // Another name would be that of another cluster, whose zone is named after it.
     let azure = found.spec.platform.azure.clone();
     let annotation = found.annotations().get(CLUSTER_ANNOTATION).map(String::as_str);
@@ -90,11 +87,11 @@ fn control_plane(found: Option<&HostedControlPlane>) -> Result<ControlPlane, Pro
     let cluster = identity::cluster_ref(annotation)?;
     if cluster.name != found.name_any() || names::control_plane_namespace(&cluster) != namespace {
         let text = "the HostedControlPlane is not that of the HostedCluster in its annotation";
-        return Err(problem(Reason::IdentityMismatch, text));
+        return Err(Problem::new(Reason::IdentityMismatch, text));
     }
     Ok(ControlPlane {
         identity: identity::of_spec(&found.name_any(), &found.spec)?,
-        azure: azure.ok_or_else(|| problem(Reason::InvalidSpec, "the HostedControlPlane is not on Azure"))?,
+        azure: azure.ok_or_else(|| Problem::new(Reason::InvalidSpec, "the HostedControlPlane is not on Azure"))?,
         held: held_by(found, HCP_FINALIZER),
         public: PublicNames::of(&found.name_any(), &found.spec),
     })
@@ -108,17 +105,12 @@ fn vouched(
     all: &Claims,
     cloud: &str,
 ) -> Vouched {
-    let of_spec = |name: String, spec: &ClusterSpec| identity::of_spec(&name, spec).ok();
     // A deletion uses this identity too.
     let of_control_plane = control_plane(found).ok().map(|found| found.identity);
     let known = of_control_plane.or_else(|| teardown::hinted(cr));
     // A younger one is another cluster of that name, unless it has the same id: a backup may be restored in any order.
-    let own = hosted.filter(|hosted| {
-        let id = hosted.spec.cluster_id.as_deref();
-        let has_it = |known: &Identity| id.is_some_and(|id| same(id, &known.cluster_id));
-        !Holder::of(*hosted).newer_than(cr) || known.as_ref().is_some_and(has_it)
-    });
-    let identity = own.and_then(|hosted| of_spec(hosted.name_any(), &hosted.spec));
+    let own = hosted.filter(|hosted| !Holder::of(*hosted).newer_than(cr) || is_known(hosted, known.as_ref()));
+    let identity = own.and_then(|hosted| identity::of_spec(&hosted.name_any(), &hosted.spec).ok());
     let claimed_elsewhere = match (&identity, own) {
         (Some(own), Some(hosted)) => all.older(&Holder::of(hosted), &Claim::cluster_id(&own.cluster_id)),
         _ => known.is_some_and(|known| all.other(None, &Claim::cluster_id(&known.cluster_id))),
@@ -131,24 +123,40 @@ fn vouched(
     }
 }
 
+/// Whether a HostedCluster has the cluster id that is known.
+fn is_known(hosted: &HostedCluster, known: Option<&Identity>) -> bool {
+    let id = hosted.spec.cluster_id.as_deref();
+    known.is_some_and(|known| id.is_some_and(|id| same(id, &known.cluster_id)))
+}
+
 /// The part of the state whose change needs a reconcile, as one text.
 pub(super) fn fingerprint(state: &ControlPlaneState) -> String {
     let control_plane = state.control_plane.as_ref();
     let observed = control_plane
         .map(|c| (&c.identity, &c.azure, &c.public))
-        .map_err(|p| (p.reason, &p.message));
+        .map_err(summary);
     let mut siblings: Vec<_> = state.siblings.iter().map(Sibling::fingerprint).collect();
     siblings.sort_by_key(|sibling| format!("{sibling:?}"));
-    let text = |problem: &Option<Problem>| problem.as_ref().map(|p| (p.reason, p.message.clone()));
-    let refused = text(&state.refused);
+    let refused = state.refused.as_ref().map(summary);
     let vouched = state.vouched();
-    let vouched = vouched.map(|v| (text(&v.refusal), &v.identity, &v.azure, v.claimed_elsewhere));
+    let vouched = vouched.map(|v| {
+        (
+            v.refusal.as_ref().map(summary),
+            &v.identity,
+            &v.azure,
+            v.claimed_elsewhere,
+        )
+    });
     format!(
         "{observed:?} {} {} {vouched:?} {} {refused:?} {siblings:?}",
         state.paused.is_some(),
         state.control_plane_deleting,
         state.other_controller.is_some()
     )
+}
+
+fn summary(problem: &Problem) -> (Reason, &str) {
+    (problem.reason, &problem.message)
 }
 
 #[cfg(test)]

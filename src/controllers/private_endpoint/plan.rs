@@ -3,20 +3,19 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 
 use super::dns::{self, DesiredZone, DnsScope, Part};
+use super::served::{Served, served};
 use super::shadow::PublicNames;
 use super::siblings::{Sibling, SiblingSet};
+use crate::api::AzurePrivateLinkService;
 use crate::api::hypershift::AzurePlatform;
 use crate::api::markers::CPO_INTENT;
-use crate::api::{AzurePrivateLinkService, AzurePrivateLinkServiceStatus, ConditionType, Reason, Role, Status};
-use crate::azure::id::{IdError, ResourceId, SubscriptionId, location, same};
+use crate::azure::id::{IdError, ResourceId, SubscriptionId, location};
 use crate::azure::kinds::private_endpoint::{Approval, PrivateEndpoint, address, approval};
-use crate::azure::plan::{Step, ensure_present};
+use crate::azure::plan::{Step, Why, ensure_present};
 use crate::azure::resource::Kind;
-use crate::conditions;
 use crate::controllers::decision::Decision;
 use crate::controllers::facts::{Facts, Needs, together};
 use crate::controllers::identity::Identity;
@@ -74,16 +73,6 @@ impl ControlPlaneState {
             Voucher::HostedCluster(vouched) => Some(vouched),
         }
     }
-
-    /// The first field of a custom resource that lies outside what the HostedCluster names, or the HostedControlPlane
-    /// where the former is not read or does not exist.
-    pub(super) fn outside(&self, cr: &AzurePrivateLinkService) -> Option<Problem> {
-        if let Some(azure) = self.vouched().and_then(|vouched| vouched.azure.as_ref()) {
-            return outside(cr, azure, "HostedCluster");
-        }
-        let control_plane = self.control_plane.as_ref().ok()?;
-        outside(cr, &control_plane.azure, "HostedControlPlane")
-    }
 }
 
 /// A HostedControlPlane of this custom resource.
@@ -111,6 +100,15 @@ pub struct DesiredResources {
     pub zones: Vec<DesiredZone>,
 }
 
+impl DesiredResources {
+    /// Notes the address of the endpoint, if it is owned: the proof of what is in the zones.
+    pub(super) fn note_address(&mut self, endpoint: &Step) {
+        let owned = endpoint.found.as_ref().filter(|_| !endpoint.left());
+        let known = owned.and_then(address);
+        self.zones.iter_mut().for_each(|zone| zone.known = known);
+    }
+}
+
 /// The resources that a custom resource of this cluster is to have.
 pub fn desired_resources(
     cr: &AzurePrivateLinkService,
@@ -123,7 +121,8 @@ pub fn desired_resources(
         .and_then(|status| status.private_link_service_alias.clone());
     let subscription = SubscriptionId::parse(&cr.spec.subscription_id)?;
     let network = ResourceId::parse_as(Kind::VirtualNetwork, &cr.spec.guest_vnet_id)?;
-    let (name, group) = (cr.name_any(), cr.spec.resource_group_name.as_str());
+    let name = cr.name_any();
+    let group = cr.spec.resource_group_name.as_str();
     let base_domain = cr.spec.base_domain.as_deref();
     let sibling_set = SiblingSet::new(&name, base_domain, siblings);
     let scope = DnsScope {
@@ -168,55 +167,29 @@ pub struct Names {
     pub other_controller: Option<String>,
 }
 
-/// The control plane and the desired resources, or why the custom resource is not served.
-pub fn served<'a>(
-    cr: &AzurePrivateLinkService,
-    state: &'a ControlPlaneState,
-) -> Result<(&'a ControlPlane, DesiredResources), Box<Decision>> {
-    let stuck = |problem: Problem| Box::new(Decision::stuck(problem));
-    let control_plane = state.control_plane.as_ref().map_err(|problem| stuck(problem.clone()))?;
-    if let Some(problem) = &state.paused {
-        return Err(Box::new(Decision::paused(problem.clone())));
-    }
-    // A problem of the cluster itself is reported before a scope that it may not use.
-    let refusal = match &state.voucher {
-        Voucher::Conditions => not_vouched_for(cr),
-        Voucher::HostedCluster(vouched) => vouched.refusal.clone(),
-    };
-    if let Some(problem) = refusal {
-        return Err(stuck(problem));
-    }
-    // An id that does not parse lies outside every scope.
-    let desired = desired_resources(cr, &control_plane.identity, &state.siblings)
-        .map_err(|error| stuck(Problem::new(Reason::InvalidSpec, error.to_string())))?;
-    match state.refused.clone().or_else(|| state.outside(cr)) {
-        Some(problem) => Err(stuck(problem)),
-        None => Ok((control_plane, desired)),
-    }
-}
-
 /// What to do for a custom resource that is not deleted.
 pub fn build(
     cr: &AzurePrivateLinkService,
     state: &ControlPlaneState,
     facts: &Facts,
 ) -> Result<(Decision, Names), Needs> {
-    let (control_plane, mut desired) = match served(cr, state) {
+    let Served {
+        control_plane,
+        mut desired,
+    } = match served(cr, state) {
         Ok(served) => served,
         Err(decision) => return Ok((*decision, Names::default())),
     };
-    let zones = |zones: &[DesiredZone], address| together(zones.iter().map(|zone| dns::build(zone, address, facts)));
     let endpoint = match ensure_endpoint(cr, &desired.endpoint, facts) {
         Ok(endpoint) => endpoint,
         Err(mut needs) => {
-            needs.extend(zones(&desired.zones, None).err().unwrap_or_default());
+            needs.extend(build_zones(&desired.zones, None, facts).err().unwrap_or_default());
             return Err(needs);
         }
     };
-    let known_address = endpoint.found.as_ref().filter(|_| !endpoint.left()).and_then(address);
-    desired.zones.iter_mut().for_each(|zone| zone.known = known_address);
-    let zone_steps = zones(&desired.zones, usable_address(&endpoint))?;
-    let steps = [vec![endpoint], zone_steps.concat()].concat();
+    desired.note_address(&endpoint);
+    let zones = build_zones(&desired.zones, usable_address(&endpoint), facts)?;
+    let steps = [vec![endpoint], zones].concat();
     let decision = Decision {
         intent: Some(intent_of(cr, &control_plane.identity, &desired, &steps)),
         steps,
@@ -231,6 +204,11 @@ pub fn build(
     Ok((decision, names))
 }
 
+fn build_zones(zones: &[DesiredZone], address: Option<IpAddr>, facts: &Facts) -> Result<Vec<Step>, Needs> {
+    let steps = together(zones.iter().map(|zone| dns::build(zone, address, facts)))?;
+    Ok(steps.concat())
+}
+
 /// The zone of the base domain, if it hides public names.
 fn shadowing(zones: &[DesiredZone], public: &PublicNames) -> Option<String> {
     let base = zones.iter().find(|zone| zone.part == Part::BaseDomain)?;
@@ -239,105 +217,28 @@ fn shadowing(zones: &[DesiredZone], public: &PublicNames) -> Option<String> {
     public.hidden_by(name, &records).then(|| name.to_owned())
 }
 
-/// The reasons for which the HO role refuses a cluster as such, beyond its own half of the path.
-const REFUSALS: [Reason; 7] = [
-    Reason::InvalidSpec,
-    Reason::HostedClusterNotFound,
-    Reason::HostedControlPlaneNotFound,
-    Reason::IdentityMismatch,
-    Reason::DuplicateIdentity,
-    Reason::HostNameClaimed,
-    Reason::CloudMismatch,
-];
-
-/// Where only the HO role reads the HostedCluster: what that role refuses is not served here either, and nothing begins
-/// before it has reported.
-fn not_vouched_for(cr: &AzurePrivateLinkService) -> Option<Problem> {
-    let status = cr.status.as_ref();
-    let refused = verdicts(cr).find(|(reason, _)| REFUSALS.contains(reason));
-    if let Some((reason, condition)) = refused {
-        return Some(Problem::new(reason, condition.message.clone()));
-    }
-    let begun = |status: &AzurePrivateLinkServiceStatus| {
-        status.private_link_service_alias.is_some() || status.private_endpoint_id.is_some()
-    };
-    let has_conditions = |status: &AzurePrivateLinkServiceStatus| ho_conditions(status).next().is_some();
-    let has_reported = status.is_some_and(|status| begun(status) || has_conditions(status));
-    (!has_reported).then(|| {
-        Problem::new(
-            Reason::WaitingForPrivateLinkService,
-            "the management side has not looked at the cluster yet",
-        )
-    })
-}
-
-/// The conditions that the HO role owns.
-fn ho_conditions(status: &AzurePrivateLinkServiceStatus) -> impl Iterator<Item = &Condition> {
-    ConditionType::owned_by(Role::Ho).filter_map(|kind| conditions::get(&status.conditions, kind))
-}
-
-/// The reasons of the HO role's conditions that are False.
-fn verdicts(cr: &AzurePrivateLinkService) -> impl Iterator<Item = (Reason, &Condition)> {
-    let is_false = |status: &AzurePrivateLinkServiceStatus, condition: &Condition| {
-        condition.status == Status::False.as_str() && !conditions::is_overtaken(condition, &status.conditions)
-    };
-    let all = cr.status.iter();
-    let refused =
-        all.flat_map(move |status| ho_conditions(status).filter(move |condition| is_false(status, condition)));
-    refused.filter_map(|condition| Some((Reason::parse(&condition.reason)?, condition)))
-}
-
-/// Whether the HO role refuses the cluster for this reason.
-pub fn refused_for(cr: &AzurePrivateLinkService, reason: Reason) -> bool {
-    verdicts(cr).any(|(refused, _)| refused == reason)
-}
-
-/// The first field that lies outside what an object of this kind names.
-fn outside(cr: &AzurePrivateLinkService, azure: &AzurePlatform, kind: &str) -> Option<Problem> {
-    let equal = |given: &str, named: &Option<String>| named.as_deref().is_some_and(|named| same(given, named));
-    let fields = [
-        (
-            equal(&cr.spec.subscription_id, &azure.subscription_id),
-            "subscriptionID",
-        ),
-        (
-            equal(&cr.spec.resource_group_name, &azure.resource_group),
-            "resourceGroupName",
-        ),
-        (equal(&cr.spec.guest_vnet_id, &azure.vnet_id), "guestVNetID"),
-        (equal(&cr.spec.guest_subnet_id, &azure.subnet_id), "guestSubnetID"),
-    ];
-    let (_, field) = fields.into_iter().find(|(inside, _)| !inside)?;
-    let text = format!("{field} is not that of the {kind}");
-    Some(Problem::new(Reason::ScopeNotAllowed, text))
-}
-
 /// The step for the endpoint. Without an alias it is not compared: the service that it should lead to is unknown.
 fn ensure_endpoint(cr: &AzurePrivateLinkService, desired: &PrivateEndpoint, facts: &Facts) -> Result<Step, Needs> {
     let recorded = cr
         .status
         .as_ref()
         .is_some_and(|status| status.private_endpoint_id.is_some());
-    let waits = || {
-        Step::needs(
-            Kind::PrivateEndpoint,
-            desired.id.clone(),
-            "the alias of the Private Link Service",
-        )
-    };
-    if desired.alias.is_some() {
-        let observed = facts.read(Kind::PrivateEndpoint, &desired.id)?;
-        return Ok(ensure_present(&proven_endpoint(desired, facts), observed));
-    }
-    if !recorded {
-        return Ok(waits());
+    let waits = Step::waits(Kind::PrivateEndpoint, desired.id.clone(), NEEDS_ALIAS);
+    if desired.alias.is_none() && !recorded {
+        return Ok(waits);
     }
     let observed = facts.read(Kind::PrivateEndpoint, &desired.id)?;
+    if desired.alias.is_some() {
+        return Ok(ensure_present(&proven_endpoint(desired, facts), observed));
+    }
     Ok(Step {
         found: observed.found().cloned(),
-        ..waits()
+        ..waits
     })
 }
+
+/// Why an endpoint waits.
+const NEEDS_ALIAS: Why = Why::NeedsValue(Kind::PrivateLinkService, "the alias of the Private Link Service");
 
 /// The endpoint, `proven` if this process observed earlier that the cluster owns it.
 pub(super) fn proven_endpoint(desired: &PrivateEndpoint, facts: &Facts) -> PrivateEndpoint {
@@ -361,7 +262,6 @@ const ALIASES: usize = 4;
 /// The intent to record. A deletion needs to know where the endpoint led to, so old aliases stay until it leads to the
 /// new one.
 fn intent_of(cr: &AzurePrivateLinkService, identity: &Identity, desired: &DesiredResources, steps: &[Step]) -> String {
-    let ready = |step: &Step| step.kind == Kind::PrivateEndpoint && step.ready().is_some();
     let mut aliases = recorded_aliases(cr);
     let new = desired
         .endpoint
@@ -369,7 +269,9 @@ fn intent_of(cr: &AzurePrivateLinkService, identity: &Identity, desired: &Desire
         .as_ref()
         .filter(|new| aliases.last() != Some(*new));
     aliases.extend(new.cloned());
-    let keep = if steps.iter().any(ready) { 1 } else { ALIASES };
+    let mut endpoints = steps.iter().filter(|step| step.kind == Kind::PrivateEndpoint);
+    let is_ready = endpoints.any(|step| step.ready().is_some());
+    let keep = if is_ready { 1 } else { ALIASES };
     aliases.drain(..aliases.len().saturating_sub(keep));
     intent::write(&CpoIntent {
         cluster: identity.name.clone(),
@@ -382,23 +284,22 @@ fn intent_of(cr: &AzurePrivateLinkService, identity: &Identity, desired: &Desire
 
 /// The ids of what this custom resource makes, without refused resources and what is in them.
 fn own_ids(desired: &DesiredResources, steps: &[Step]) -> Vec<String> {
-    let zone = |zone: &'_ DesiredZone| {
-        let link = (!zone.defers).then(|| zone.link.id.clone());
-        let records = zone.records.iter().map(|record| record.id.clone());
-        let ids = std::iter::once(zone.zone.id.clone()).chain(link).chain(records);
-        ids.collect::<Vec<_>>()
-    };
-    let zones = desired.zones.iter().flat_map(zone);
-    let refused = |id: &ResourceId| {
-        steps
-            .iter()
-            .any(|step| step.left() && (step.id == *id || id.is_in(&step.id)))
-    };
-    std::iter::once(desired.endpoint.id.clone())
-        .chain(zones)
-        .filter(|id| !refused(id))
-        .map(|id| id.to_string())
-        .collect()
+    let mut ids = vec![&desired.endpoint.id];
+    for zone in &desired.zones {
+        ids.push(&zone.zone.id);
+        if !zone.defers {
+            ids.push(&zone.link.id);
+        }
+        ids.extend(zone.records.iter().map(|record| &record.id));
+    }
+    ids.retain(|id| !is_refused(id, steps));
+    ids.into_iter().map(ResourceId::to_string).collect()
+}
+
+/// Whether a resource, or what it is in, is left to others.
+fn is_refused(id: &ResourceId, steps: &[Step]) -> bool {
+    let mut left = steps.iter().filter(|step| step.left());
+    left.any(|step| step.id == *id || id.is_in(&step.id))
 }
 
 #[cfg(test)]

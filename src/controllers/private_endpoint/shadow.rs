@@ -20,8 +20,8 @@ pub struct PublicNames {
 impl PublicNames {
     /// Those of a cluster of this name.
     pub fn of(cluster: &str, spec: &ClusterSpec) -> Self {
-        let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-        let ingress = given(&spec.dns.base_domain).map(|domain| match spec.dns.base_domain_prefix.as_deref() {
+        let base_domain = spec.dns.base_domain.as_deref().filter(|domain| !domain.is_empty());
+        let ingress = base_domain.map(|domain| match spec.dns.base_domain_prefix.as_deref() {
             Some("") => format!("apps.{domain}"),
             prefix => format!("apps.{}.{domain}", prefix.unwrap_or(cluster)),
         });
@@ -34,23 +34,23 @@ impl PublicNames {
 
     /// Whether `zone` with these records in it hides one of them.
     pub fn hidden_by(&self, zone: &str, records: &[String]) -> bool {
-        let in_zone = |name: &str| relative(name, zone);
-        let hidden = |name: &String| {
-            in_zone(name)
-                .is_some_and(|record_name| !records.iter().any(|record| record.eq_ignore_ascii_case(&record_name)))
-        };
-        self.names.iter().any(hidden)
+        let mut in_zone = self.names.iter().filter_map(|name| relative(name, zone));
+        in_zone.any(|name| !records.iter().any(|record| record.eq_ignore_ascii_case(&name)))
     }
 }
 
 /// A name without the zone that it is in; empty for the zone itself. None if it is not in it.
 fn relative(name: &str, zone: &str) -> Option<String> {
-    let plain = |text: &str| text.trim_end_matches('.').to_ascii_lowercase();
-    let (name, zone) = (plain(name), plain(zone));
+    let name = plain(name);
+    let zone = plain(zone);
     if name == zone {
         return Some(String::new());
     }
     name.strip_suffix(&format!(".{zone}")).map(str::to_owned)
+}
+
+fn plain(name: &str) -> String {
+    name.trim_end_matches('.').to_ascii_lowercase()
 }
 
 #[cfg(test)]

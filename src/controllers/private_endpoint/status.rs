@@ -4,17 +4,17 @@ use std::net::IpAddr;
 
 use serde_json::{Map, Value, json};
 
-use super::dns::{ADDRESS, DesiredZone, Part, part_of};
+use super::dns::{DesiredZone, Part, part_of};
 use super::plan::Names;
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role};
-use crate::azure::error::{ArmError, Class};
+use crate::azure::error::Class;
 use crate::azure::kinds::private_endpoint::{Approval, address, approval};
 use crate::azure::plan::{Outcome, Step, Why};
 use crate::azure::resource::Kind;
 use crate::conditions::{self, NewCondition};
 use crate::controllers::abandon;
-use crate::controllers::decision::{Decision, blocking_problem, first_problem, step_problem};
-use crate::controllers::report::{Report, fails, fails_unless_unread};
+use crate::controllers::decision::{Decision, blocking_problem, error_of, first_problem, step_problem};
+use crate::controllers::report::{Report, fails, fails_unless_unread, stored};
 use crate::hypershift::problem::Problem;
 
 /// The report of a reconcile that makes or repairs the guest's side.
@@ -28,79 +28,68 @@ pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, names: &Na
             .filter_map(|(step, outcome)| Some((*step, dns_problem(&names.zones, step, outcome)?)));
         first_problem(endpoint.as_ref(), problems)
     });
-    let condition = |kind, problem: &Option<Problem>, (reason, holds): (Reason, String)| match problem {
-        None => NewCondition {
-            reason,
-            ..NewCondition::holds(kind, holds, generation)
-        },
-        Some(problem) => fails_unless_unread(cr, kind, problem),
-    };
+    let endpoint_holds = NewCondition::holds(
+        ConditionType::AzurePrivateEndpointAvailable,
+        "Private Endpoint is available",
+        generation,
+    );
     let own = vec![
-        condition(
-            ConditionType::AzurePrivateEndpointAvailable,
-            &endpoint,
-            (Reason::AzureSuccess, "Private Endpoint is available".to_owned()),
-        ),
-        condition(ConditionType::AzurePrivateDNSAvailable, &dns, names_hold(names)),
+        holds_unless(cr, endpoint_holds, endpoint),
+        holds_unless(cr, dns_holds(names, generation), dns),
     ];
-    let fields = fields(&steps, names);
-    finish(cr, own, fields)
+    finish(cr, own, fields(&steps, names))
 }
 
-/// Reason and message for names that are as desired. A second controller is reported before what it writes: as long as
-/// the result is right, nothing is written against it.
-fn names_hold(names: &Names) -> (Reason, String) {
-    if let Some(manager) = &names.other_controller {
-        let text = format!("available, but {manager} serves this cluster too; stop one of the two");
-        return (Reason::OtherControllerActive, text);
+fn holds_unless(cr: &AzurePrivateLinkService, holds: NewCondition, problem: Option<Problem>) -> NewCondition {
+    match problem {
+        None => holds,
+        Some(problem) => fails_unless_unread(cr, holds.kind, &problem),
     }
-    match &names.shadowing {
-        None => (
-            Reason::AzureSuccess,
-            "Private DNS zones and A records are available".to_owned(),
-        ),
-        Some(zone) => (
-            Reason::ZoneShadowsBaseDomain,
-            format!("available, but the zone {zone} hides public names of the cluster from the guest"),
-        ),
+}
+
+/// The condition for names that are as desired. A second controller is reported before what it writes: as long as the
+/// result is right, nothing is written against it.
+fn dns_holds(names: &Names, generation: Option<i64>) -> NewCondition {
+    let mut reason = Reason::AzureSuccess;
+    let mut text = "Private DNS zones and A records are available".to_owned();
+    if let Some(manager) = &names.other_controller {
+        reason = Reason::OtherControllerActive;
+        text = format!("available, but {manager} serves this cluster too; stop one of the two");
+    } else if let Some(zone) = &names.shadowing {
+        reason = Reason::ZoneShadowsBaseDomain;
+        text = format!("available, but the zone {zone} hides public names of the cluster from the guest");
+    }
+    NewCondition {
+        reason,
+        ..NewCondition::holds(ConditionType::AzurePrivateDNSAvailable, text, generation)
     }
 }
 
 /// The report of a reconcile that deletes the guest's side.
 pub fn after_teardown(cr: &AzurePrivateLinkService, decision: &Decision, outcomes: &[Outcome]) -> Report {
-    let generation = cr.metadata.generation;
-    let problem = |of_condition: fn(Kind) -> bool| {
-        let steps = decision
-            .steps
-            .iter()
-            .zip(outcomes)
-            .filter(|(step, _)| of_condition(step.kind));
-        let found = blocking_problem(decision, steps, |_| Reason::DeletionFailed);
-        let found = found.unwrap_or_else(|| Problem::new(Reason::Deleting, "deleted"));
-        abandon::noted(cr, Role::Cpo, found)
-    };
+    let steps = decision.steps.iter().zip(outcomes);
+    let (endpoint, dns): (Vec<_>, Vec<_>) = steps.partition(|(step, _)| step.kind == Kind::PrivateEndpoint);
     let own = vec![
-        fails(
-            ConditionType::AzurePrivateEndpointAvailable,
-            &problem(|kind| kind == Kind::PrivateEndpoint),
-            generation,
-        ),
-        fails(
-            ConditionType::AzurePrivateDNSAvailable,
-            &problem(|kind| kind != Kind::PrivateEndpoint),
-            generation,
-        ),
+        deleting(cr, ConditionType::AzurePrivateEndpointAvailable, decision, endpoint),
+        deleting(cr, ConditionType::AzurePrivateDNSAvailable, decision, dns),
     ];
     finish(cr, own, Map::new())
 }
 
+/// A condition while these steps delete what it is about.
+fn deleting(
+    cr: &AzurePrivateLinkService,
+    kind: ConditionType,
+    decision: &Decision,
+    steps: Vec<(&Step, &Outcome)>,
+) -> NewCondition {
+    let problem = blocking_problem(decision, steps, |_| Reason::DeletionFailed);
+    let problem = problem.unwrap_or_else(|| Problem::new(Reason::Deleting, "deleted"));
+    fails(kind, &abandon::noted(cr, Role::Cpo, problem), cr.metadata.generation)
+}
+
 fn finish(cr: &AzurePrivateLinkService, mut own: Vec<NewCondition>, fields: Map<String, Value>) -> Report {
-    let current = cr
-        .status
-        .as_ref()
-        .map(|status| status.conditions.as_slice())
-        .unwrap_or_default();
-    own.push(conditions::summary(current, &own, cr.metadata.generation));
+    own.push(conditions::summary(stored(cr), &own, cr.metadata.generation));
     Report {
         conditions: own,
         fields,
@@ -111,41 +100,42 @@ fn endpoint_problem(decision: &Decision, steps: &[(&Step, &Outcome)]) -> Option<
     if let Some(problem) = &decision.problem {
         return Some(problem.clone());
     }
-    let waiting = |reason, text: &str| Some(Problem::new(reason, text));
     let Some((step, outcome)) = steps.iter().find(|(step, _)| step.kind == Kind::PrivateEndpoint) else {
-        return waiting(Reason::Provisioning, "the Private Endpoint has not been looked at yet");
+        let text = "the Private Endpoint has not been looked at yet";
+        return Some(Problem::new(Reason::Provisioning, text));
     };
-    if let (Why::Needs(_), Outcome::Nothing) = (&step.why, outcome) {
-        return waiting(
-            Reason::WaitingForPrivateLinkService,
-            "the Private Link Service has no alias yet",
+    if step.why.waits_for_others() && **outcome == Outcome::Nothing {
+        let text = "the Private Link Service has no alias yet";
+        return Some(Problem::new(Reason::WaitingForPrivateLinkService, text));
+    }
+    let failure = match step.why {
+        Why::Unread(_) => Reason::PrivateEndpointGetFailed,
+        _ => Reason::PrivateEndpointCreationFailed,
+    };
+    step_problem(step, outcome, failure).or_else(|| match step.ready() {
+        Some(body) => connection_problem(body),
+        None => Some(Problem::new(
+            Reason::Provisioning,
+            "the Private Endpoint is being provisioned",
+        )),
+    })
+}
+
+/// Why nobody can connect through an endpoint that is as desired.
+fn connection_problem(body: &Value) -> Option<Problem> {
+    let state = approval(body);
+    if state != Approval::Approved {
+        let text = format!(
+            "the connection is {}, not Approved; approve it on the Private Link Service or allow the subscription",
+            state.word()
         );
+        return Some(Problem::new(Reason::PrivateEndpointConnectionNotApproved, text));
     }
-    let failure = if matches!(step.why, Why::Unread(_)) {
-        Reason::PrivateEndpointGetFailed
-    } else {
-        Reason::PrivateEndpointCreationFailed
-    };
-    if let Some(problem) = step_problem(step, outcome, failure) {
-        return Some(problem);
+    if address(body).is_none() {
+        let text = "the Private Endpoint has no address yet";
+        return Some(Problem::new(Reason::WaitingForPrivateEndpoint, text));
     }
-    let Some(body) = step.ready() else {
-        return waiting(Reason::Provisioning, "the Private Endpoint is being provisioned");
-    };
-    match (approval(body), address(body)) {
-        (Approval::Approved, Some(_)) => None,
-        (Approval::Approved, None) => waiting(
-            Reason::WaitingForPrivateEndpoint,
-            "the Private Endpoint has no address yet",
-        ),
-        (state, _) => waiting(
-            Reason::PrivateEndpointConnectionNotApproved,
-            &format!(
-                "the connection is {}, not Approved; approve it on the Private Link Service or allow the subscription",
-                state.word()
-            ),
-        ),
-    }
+    None
 }
 
 fn dns_problem(zones: &[DesiredZone], step: &Step, outcome: &Outcome) -> Option<Problem> {
@@ -165,23 +155,17 @@ fn dns_problem(zones: &[DesiredZone], step: &Step, outcome: &Outcome) -> Option<
         );
         return Some(Problem::new(Reason::VNetLinkedToOtherZone, text));
     }
-    let problem = step_problem(step, outcome, failure)?;
-    let reason = if step.why == Why::Needs(ADDRESS) {
-        Reason::WaitingForPrivateEndpoint
-    } else {
-        problem.reason
-    };
-    Some(Problem { reason, ..problem })
+    let mut problem = step_problem(step, outcome, failure)?;
+    if matches!(step.why, Why::NeedsValue(Kind::PrivateEndpoint, _)) {
+        problem.reason = Reason::WaitingForPrivateEndpoint;
+    }
+    Some(problem)
 }
 
 /// A link that Azure refuses for good as invalid overlaps with another zone of the same name.
 fn linked_to_other_zone(step: &Step, outcome: &Outcome) -> bool {
-    let error = match outcome {
-        Outcome::Failed(error) => Some(error),
-        _ => step.why.error(),
-    };
-    let invalid = |error: &ArmError| error.class == Class::Invalid && error.code == "BadRequest";
-    step.kind == Kind::ZoneLink && error.is_some_and(invalid)
+    let error = error_of(step, outcome).filter(|_| step.kind == Kind::ZoneLink);
+    error.is_some_and(|error| error.class == Class::Invalid && error.code == "BadRequest")
 }
 
 /// The status fields: the ids of observed, owned resources, and null for those that are absent or of others. A known

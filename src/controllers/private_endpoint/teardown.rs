@@ -8,11 +8,12 @@ use serde_json::Value;
 
 use super::dns::{DesiredZone, has_our_address, proven, proven_link};
 use super::plan::{self, ControlPlaneState, DesiredResources, proven_endpoint};
+use super::served::refused_for;
 use crate::api::markers::CPO_INTENT;
 use crate::api::{AzurePrivateLinkService, HostedControlPlane, Reason};
 use crate::azure::error::ArmError;
 use crate::azure::id::ResourceId;
-use crate::azure::kinds::private_endpoint::{PrivateEndpoint, address, leads_anywhere, leads_to};
+use crate::azure::kinds::private_endpoint::{PrivateEndpoint, leads_anywhere, leads_to};
 use crate::azure::kinds::record::Record;
 use crate::azure::kinds::zone::{Zone, links};
 use crate::azure::plan::{Step, Verb, ensure_absent};
@@ -50,8 +51,7 @@ pub fn teardown(cr: &AzurePrivateLinkService, state: &ControlPlaneState, facts: 
     let observed = facts.read(Kind::PrivateEndpoint, &desired.endpoint.id);
     let endpoint = observed.map(|observed| ensure_absent(&proven_endpoint(&desired.endpoint, facts), observed));
     if let Ok(found) = &endpoint {
-        let address = found.found.as_ref().filter(|_| !found.left()).and_then(address);
-        desired.zones.iter_mut().for_each(|zone| zone.known = address);
+        desired.note_address(found);
     }
     let zones = desired.zones.iter().map(|zone| delete_zone(zone, facts));
     let mut steps = together(std::iter::once(endpoint.map(|step| vec![step])).chain(zones))?;
@@ -62,9 +62,8 @@ pub fn teardown(cr: &AzurePrivateLinkService, state: &ControlPlaneState, facts: 
             "its names to go",
         )];
     }
-    let steps = steps.concat();
     Ok(Decision {
-        steps,
+        steps: steps.concat(),
         shared: desired.zones.iter().any(|zone| zone.deleted_from_shared.is_some()),
         ..Decision::default()
     })
@@ -80,22 +79,15 @@ fn lives_elsewhere(
 ) -> Result<Option<Decision>, Needs> {
     let observed = facts.read(Kind::PrivateEndpoint, &desired.endpoint.id)?;
     let endpoint = ensure_absent(&proven_endpoint(&desired.endpoint, facts), observed);
-    let zones = || desired.zones.iter().map(|zone| &zone.zone);
+    let zones = desired.zones.iter().map(|zone| &zone.zone);
     let steps = match observed {
         Observed::Found(body) if leads_elsewhere(cr, &desired.endpoint, body) => {
-            let zones = zones().map(|zone| Ok(ensure_absent(zone, facts.read(Kind::Zone, &zone.id)?)));
+            let zones = zones.map(|zone| Ok(ensure_absent(zone, facts.read(Kind::Zone, &zone.id)?)));
             let all = together(std::iter::once(Ok(endpoint)).chain(zones))?;
-            let leave_found = |step: Step| {
-                if step.found.is_some() {
-                    step.leave(ELSEWHERE)
-                } else {
-                    step
-                }
-            };
             all.into_iter().map(leave_found).collect()
         }
         Observed::ReadFailed(_) | Observed::Absent if !facts.surely_gone.contains(&desired.endpoint.id) => {
-            let waits = zones().map(|zone| Step::needs(Kind::Zone, zone.id.clone(), "its endpoint to be seen or gone"));
+            let waits = zones.map(|zone| Step::needs(Kind::Zone, zone.id.clone(), "its endpoint to be seen or gone"));
             std::iter::once(endpoint).chain(waits).collect()
         }
         _ => return Ok(None),
@@ -115,6 +107,14 @@ fn leads_elsewhere(cr: &AzurePrivateLinkService, endpoint: &PrivateEndpoint, bod
 
 /// The user of what is left behind then.
 const ELSEWHERE: &str = "another management cluster, whose Private Link Service the endpoint leads to";
+
+fn leave_found(step: Step) -> Step {
+    if step.found.is_some() {
+        step.leave(ELSEWHERE)
+    } else {
+        step
+    }
+}
 
 /// Whether something is to be deleted in a zone without our owner tags, so that the endpoint's address is the proof.
 fn proves_zones(zones: &[DesiredZone], steps: &[Vec<Step>], facts: &Facts) -> Result<bool, Needs> {
@@ -152,11 +152,13 @@ fn begun(cr: &AzurePrivateLinkService) -> bool {
 /// name only. Without the cluster's id no owner tags prove anything, and any deny.
 fn identity(cr: &AzurePrivateLinkService, state: &ControlPlaneState) -> Option<Identity> {
     let hosted = state.vouched().and_then(|vouched| vouched.identity.clone());
-    let control_plane = || state.control_plane.as_ref().ok().map(|c| c.identity.clone());
-    let mut identity = hosted.or_else(control_plane).or_else(|| hinted(cr))?;
+    let control_plane = state.control_plane.as_ref().ok();
+    let mut identity = hosted
+        .or_else(|| control_plane.map(|control_plane| control_plane.identity.clone()))
+        .or_else(|| hinted(cr))?;
     let duplicate = match state.vouched() {
         Some(vouched) => vouched.claimed_elsewhere,
-        None => plan::refused_for(cr, Reason::DuplicateIdentity),
+        None => refused_for(cr, Reason::DuplicateIdentity),
     };
     if duplicate {
         identity.cluster_id.clear();
@@ -295,10 +297,13 @@ fn links_inside(desired: &DesiredZone, zone: &Value, facts: &Facts) -> Result<Re
 fn is_owned_or_soa(desired: &DesiredZone, record: &Value) -> bool {
     let kind = record.get("type").and_then(Value::as_str).unwrap_or_default();
     let name = record.get("name").and_then(Value::as_str).unwrap_or_default();
-    let owned = |r: &Record| r.id.name().eq_ignore_ascii_case(name) && r.is_owned(record);
+    let mut named = desired
+        .all_records
+        .iter()
+        .filter(|own| own.id.name().eq_ignore_ascii_case(name));
     match kind.rsplit('/').next().unwrap_or_default() {
         "SOA" => name == "@",
-        "A" => desired.all_records.iter().any(owned),
+        "A" => named.any(|own| own.is_owned(record)),
         _ => false,
     }
 }

@@ -5,7 +5,8 @@ use super::super::samples::{
     BASE, ENDPOINT, azure, complete, endpoint, run, run_in, served_state, verb, vouched, with_alias, zones,
 };
 use super::*;
-use crate::azure::plan::{Verb, Why};
+use crate::api::Reason;
+use crate::azure::plan::Verb;
 use crate::controllers::samples::{ALIAS, cr, guest};
 
 mod adoption;
@@ -38,7 +39,7 @@ fn zones_start_before_there_is_an_alias() {
     let (decision, asked) = run(&reported_by_ho("Provisioning"), &[]);
     assert_eq!(
         decision.steps[0].why,
-        Why::Needs("the alias of the Private Link Service")
+        Why::NeedsValue(Kind::PrivateLinkService, "the alias of the Private Link Service")
     );
     assert!(matches!(verb(&decision, "example.hypershift.local"), Verb::Put(_)));
     assert!(matches!(verb(&decision, "apps.example.com"), Verb::Put(_)));
