@@ -56,21 +56,22 @@ pub fn get(conditions: &[Condition], kind: ConditionType) -> Option<&Condition> 
     conditions.iter().find(|condition| condition.type_ == kind.as_str())
 }
 
-/// The conditions to store for `own`: `lastTransitionTime` is that of `current` while the status is unchanged, else
-/// `now`. Returns only the conditions of `own`, which is what a server-side apply by their owner must carry.
+/// When a condition got this status: as `current` says while it has the same one, else `now`.
+pub fn last_transition(current: &[Condition], kind: ConditionType, status: &str, now: Timestamp) -> Time {
+    let unchanged = get(current, kind).filter(|old| old.status == status);
+    unchanged.map_or(Time(now), |old| old.last_transition_time.clone())
+}
+
+/// The conditions to store for `own`, with the time of their [`last_transition`]. Returns only the conditions of `own`,
+/// which is what a server-side apply by their owner must carry.
 pub fn merge(current: &[Condition], own: Vec<NewCondition>, now: Timestamp) -> Vec<Condition> {
-    let dated = own.into_iter().map(|new| {
-        let since = get(current, new.kind)
-            .filter(|old| old.status == new.status.as_str())
-            .map_or(Time(now), |old| old.last_transition_time.clone());
-        Condition {
-            type_: new.kind.as_str().to_owned(),
-            status: new.status.as_str().to_owned(),
-            reason: new.reason.as_str().to_owned(),
-            message: new.message,
-            observed_generation: new.observed_generation,
-            last_transition_time: since,
-        }
+    let dated = own.into_iter().map(|new| Condition {
+        last_transition_time: last_transition(current, new.kind, new.status.as_str(), now),
+        type_: new.kind.as_str().to_owned(),
+        status: new.status.as_str().to_owned(),
+        reason: new.reason.as_str().to_owned(),
+        message: new.message,
+        observed_generation: new.observed_generation,
     });
     dated.collect()
 }

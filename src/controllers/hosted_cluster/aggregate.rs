@@ -5,16 +5,17 @@ use std::borrow::Borrow;
 use std::time::Instant;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::api::hypershift::{ClusterSpec, PrivateType};
 use crate::api::markers::CLUSTER_ANNOTATION;
-use crate::api::{AzurePrivateLinkService, ClusterRef, ConditionType, Reason};
+use crate::api::{AzurePrivateLinkService, ClusterRef, ConditionType, Reason, Status};
 use crate::conditions;
 use crate::controllers::contention::PublishedConditions;
+use crate::controllers::report;
 
 /// Whether a HostedCluster is to have these conditions: on Azure, and not by Swift.
 pub fn concerns(spec: &ClusterSpec) -> bool {
@@ -47,17 +48,17 @@ pub fn desired_conditions(
     if own.is_empty() {
         return found.is_empty().then(Vec::new);
     }
-    let (generation, shown) = (hosted["metadata"]["generation"].as_i64(), shown_conditions(hosted));
+    let generation = hosted["metadata"]["generation"].as_i64();
+    let shown = shown_conditions(hosted);
     let all = ConditionType::ALL.into_iter().map(|kind| {
-        let (status, reason, message) = summed_up(kind, &own);
-        let before = conditions::get(&shown, kind).filter(|old| old.status == status);
+        let summary = summed_up(kind, &own);
         Condition {
             type_: kind.as_str().to_owned(),
-            status: status.to_owned(),
-            reason: reason.to_owned(),
-            message,
+            last_transition_time: conditions::last_transition(&shown, kind, summary.status, now),
+            status: summary.status.to_owned(),
+            reason: summary.reason.to_owned(),
+            message: summary.message,
             observed_generation: generation,
-            last_transition_time: before.map_or(Time(now), |old| old.last_transition_time.clone()),
         }
     });
     Some(all.collect())
@@ -92,22 +93,37 @@ fn is_own(condition: &Value) -> bool {
     ConditionType::ALL.iter().any(|kind| condition["type"] == kind.as_str())
 }
 
-/// Status, reason and message of one condition. What no custom resource reports is Unknown; one False outweighs all.
-fn summed_up(kind: ConditionType, crs: &[&AzurePrivateLinkService]) -> (&'static str, &'static str, String) {
-    let reported = crs
-        .iter()
-        .filter_map(|cr| conditions::get(&cr.status.as_ref()?.conditions, kind));
+/// What the custom resources report of one condition, in HyperShift's words.
+struct Summary {
+    status: &'static str,
+    reason: &'static str,
+    message: String,
+}
+
+/// The summary of one condition. What no custom resource reports is Unknown; one False outweighs all.
+fn summed_up(kind: ConditionType, crs: &[&AzurePrivateLinkService]) -> Summary {
+    let reported = crs.iter().filter_map(|cr| conditions::get(report::stored(cr), kind));
     let reported: Vec<_> = reported.collect();
-    let failing = reported.iter().filter(|condition| condition.status == "False");
-    let failing: Vec<&str> = failing.map(|condition| condition.message.as_str()).collect();
-    match (reported.as_slice(), failing.as_slice()) {
-        ([], _) => (
-            "Unknown",
-            "StatusUnknown",
-            "AzurePrivateLinkService conditions not found".to_owned(),
-        ),
-        (_, []) => ("True", Reason::AzureSuccess.as_str(), "All is well".to_owned()),
-        (_, failing) => ("False", Reason::AzureError.as_str(), failing.join("; ")),
+    let failing = reported.iter().filter(|one| one.status == Status::False.as_str());
+    let failing: Vec<&str> = failing.map(|one| one.message.as_str()).collect();
+    if reported.is_empty() {
+        return Summary {
+            status: "Unknown",
+            reason: "StatusUnknown",
+            message: "AzurePrivateLinkService conditions not found".to_owned(),
+        };
+    }
+    if failing.is_empty() {
+        return Summary {
+            status: Status::True.as_str(),
+            reason: Reason::AzureSuccess.as_str(),
+            message: "All is well".to_owned(),
+        };
+    }
+    Summary {
+        status: Status::False.as_str(),
+        reason: Reason::AzureError.as_str(),
+        message: failing.join("; "),
     }
 }
 

@@ -66,7 +66,8 @@ async fn publish_summary(
     let Some(desired) = aggregate::desired_conditions(&hosted, cluster, &found, Timestamp::now()) else {
         return Ok(resync);
     };
-    let (shown, now) = (aggregate::shown_conditions(&hosted), Instant::now().into_std());
+    let shown = aggregate::shown_conditions(&hosted);
+    let now = Instant::now().into_std();
     let mut published = cx.published.of(&uid);
     if aggregate::to_be_written(&shown, &desired, &published, now) {
         let params = cx.runtime.patch_params();
