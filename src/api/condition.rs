@@ -1,5 +1,7 @@
 //! Condition types, who owns each, and every reason that is ever written.
 
+use serde::Serialize;
+
 use super::Role;
 
 /// A condition of the custom resource.
@@ -77,7 +79,7 @@ impl Status {
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// Why a condition has its status: `conditions[].reason`.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
         pub enum Reason { $($(#[$doc])* $name,)* }
 
         impl Reason {

@@ -1,9 +1,12 @@
 //! The two roles that share one custom resource, and the names under which each writes.
 
+use serde::Serialize;
+
 use super::markers;
 
 /// Which half of the private path a process builds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Role {
     /// The part of HyperShift's operator: load balancer lookup, NAT subnet, Private Link Service.
     Ho,

@@ -1,6 +1,6 @@
 //! The one rule that brings a resource to what is desired, or deletes it. Pure: facts in, steps out.
 
-use std::fmt;
+mod words;
 
 use serde_json::Value;
 
@@ -69,25 +69,6 @@ impl Why {
     /// Whether the step waits for something else than its own resource.
     pub fn waits_for_others(&self) -> bool {
         matches!(self, Why::Needs(_) | Why::NeedsValue(..))
-    }
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Why::UpToDate => f.write_str("as wanted"),
-            Why::Absent => f.write_str("absent"),
-            Why::Differs(fields) => write!(f, "differs: {}", fields.join(", ")),
-            Why::Replace(fields) => write!(f, "cannot be changed in place: {}", fields.join(", ")),
-            Why::Failed => f.write_str("its last operation failed"),
-            Why::Unproven => f.write_str("its last write failed, and it was not looked at since"),
-            Why::InProgress => f.write_str("an operation is under way"),
-            Why::Unwanted => f.write_str("no longer wanted"),
-            Why::NotOurs => f.write_str("not ours"),
-            Why::InUse(what) => write!(f, "others use it: {what}"),
-            Why::Unread(error) | Why::Error(error) => write!(f, "{error}"),
-            Why::Needs(what) | Why::NeedsValue(_, what) => write!(f, "waits for {what}"),
-        }
     }
 }
 

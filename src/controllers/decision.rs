@@ -2,6 +2,7 @@
 
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
+use serde::Serialize;
 
 use crate::api::{AzurePrivateLinkService, Reason, Role, held_by};
 use crate::azure::error::{ArmError, Class};
@@ -11,7 +12,8 @@ use crate::hypershift::problem::{Problem, has_no_time};
 use crate::runtime::requeue::Requeue;
 
 /// Whether a custom resource is built, torn down or left alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Lifecycle {
     /// The desired resources are created and repaired.
     Build,
@@ -31,6 +33,15 @@ impl Lifecycle {
             (true, false) => Self::Nothing,
         }
     }
+
+    /// The lifecycle in one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Build => "build",
+            Self::Teardown => "teardown",
+            Self::Nothing => "nothing",
+        }
+    }
 }
 
 /// When an object was deleted, if it was: its deletion timestamp.
@@ -38,8 +49,8 @@ pub fn deleted_at(object: &impl ResourceExt) -> Option<Timestamp> {
     object.meta().deletion_timestamp.as_ref().map(|time| time.0)
 }
 
-/// What one reconcile is to do.
-#[derive(Debug, Clone, Default)]
+/// What one reconcile is to do. Serialized as `hyperlink plan` prints it.
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Decision {
     /// The steps, in the order in which they are sent.
     pub steps: Vec<Step>,
@@ -48,12 +59,16 @@ pub struct Decision {
     /// Whether nothing at all is to be touched, not even the status.
     pub paused: bool,
     /// What to record on the object before the first write.
+    #[serde(skip)]
     pub intent: Option<String>,
     /// When to reconcile again, whatever the resources show.
+    #[serde(skip)]
     pub requeue: Option<Requeue>,
     /// In a deletion: whether the cluster's other custom resource still uses a part, which therefore has no step.
+    #[serde(skip)]
     pub shared: bool,
     /// In a deletion: a part that may be left and has no step, because nothing shows where it is.
+    #[serde(skip)]
     pub not_found: Option<String>,
 }
 

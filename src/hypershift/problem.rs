@@ -2,23 +2,28 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
+
 use crate::api::Reason;
 use crate::azure::error::{ArmError, Class};
 use crate::runtime::requeue::Requeue;
 
 /// Why nothing can be done for an object, in the words of a condition.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// The condition's reason.
     pub reason: Reason,
     /// The condition's message: short and stable.
     pub message: String,
     /// After how long to reconcile again though nothing has changed; none where only a change can help.
+    #[serde(skip)]
     pub requeue_after: Option<Duration>,
     /// The class of Azure's error, if the problem is one.
+    #[serde(skip)]
     pub class: Option<Class>,
     /// Whether this is only a read that failed for a short while, or Azure being busy: nothing is known to have
     /// changed.
+    #[serde(skip)]
     pub unread: bool,
 }
 

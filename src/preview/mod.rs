@@ -21,7 +21,6 @@ use hyperlink::controllers::reconciler::CustomResourceReconciler;
 use hyperlink::metrics::Metrics;
 use hyperlink::runtime::call::within;
 use hyperlink::runtime::leader::gated_client;
-use jiff::Timestamp;
 use kube::Api;
 
 use crate::cli::{self, Object};
@@ -98,8 +97,7 @@ async fn preview(
         reconcile: Reconcile::begin(),
         inputs: &inputs,
     };
-    let dry_run = driver.dry_run(cr).await;
-    Ok(Preview::of(cx.role, cr, dry_run, Timestamp::now()))
+    Ok(driver.dry_run(cr).await)
 }
 
 impl Plan {

@@ -1,10 +1,13 @@
 //! Prints a plan: as text for people, as JSON for programs.
 
-use hyperlink::controllers::preview::{ConditionChange, ConditionSummary, Preview};
+use hyperlink::azure::plan::Step;
+use hyperlink::controllers::decision::Lifecycle;
+use hyperlink::controllers::preview::{ConditionChange, ConditionSummary, Fact, Preview};
 use hyperlink::telemetry::escape_control;
 use serde_json::json;
 
 use super::Plan;
+use crate::cli::Object;
 
 impl Plan {
     /// One JSON object.
@@ -26,26 +29,12 @@ impl Plan {
     }
 
     fn lines(&self, preview: &Preview) -> Vec<String> {
-        let (namespace, name) = (&self.object.namespace, &self.object.name);
-        let mut lines = vec![format!(
-            "{namespace}/{name}, role {}: {}",
-            preview.role,
-            verdict(preview)
-        )];
-        let problem = preview.problem.iter();
-        lines.extend(problem.map(|problem| format!("  {}: {}", problem.reason, problem.message)));
-        let facts = preview.facts.iter();
-        section(
-            &mut lines,
-            "Facts",
-            facts.map(|fact| format!("{} {}: {}", fact.kind, fact.id, fact.state)),
-        );
-        let steps = preview.steps.iter();
-        section(
-            &mut lines,
-            "Steps",
-            steps.map(|step| format!("{:<6} {} {}: {}", step.verb, step.kind, step.id, step.why)),
-        );
+        let (Object { namespace, name }, Preview { role, decision, .. }) = (&self.object, preview);
+        let mut lines = vec![format!("{namespace}/{name}, role {role}: {}", verdict(preview))];
+        let problem = decision.problem.iter();
+        lines.extend(problem.map(|problem| format!("  {}: {}", problem.reason.as_str(), problem.message)));
+        section(&mut lines, "Facts", preview.facts.iter().map(fact));
+        section(&mut lines, "Steps", decision.steps.iter().map(step));
         section(&mut lines, "Kubernetes", kubernetes(preview));
         section(&mut lines, "Conditions", preview.conditions.iter().map(condition));
         if let (Some(seconds), Some(reason)) = (preview.requeue_after_seconds, preview.requeue_reason) {
@@ -62,19 +51,26 @@ fn section(lines: &mut Vec<String>, title: &str, all: impl Iterator<Item = Strin
 }
 
 fn verdict(preview: &Preview) -> String {
-    let due = preview
-        .steps
-        .iter()
-        .filter(|step| matches!(step.verb, "put" | "delete"));
-    match (due.count(), preview.lifecycle) {
+    let lifecycle = preview.lifecycle.as_str();
+    let writes = preview.decision.steps.iter().filter(|step| step.writes());
+    match writes.count() {
         _ if preview.unreadable => "something could not be read, the plan is not complete".to_owned(),
-        _ if preview.paused => "nothing to do, the cluster is paused".to_owned(),
-        (_, "nothing") => "nothing to do, the role holds nothing of it".to_owned(),
+        _ if preview.decision.paused => "nothing to do, the cluster is paused".to_owned(),
+        _ if preview.lifecycle == Lifecycle::Nothing => "nothing to do, the role holds nothing of it".to_owned(),
         _ if !preview.pending => "nothing to do".to_owned(),
-        (0, lifecycle) => format!("{lifecycle}, not settled, nothing to send to Azure"),
-        (1, lifecycle) => format!("{lifecycle}, 1 step to send to Azure"),
-        (many, lifecycle) => format!("{lifecycle}, {many} steps to send to Azure"),
+        0 => format!("{lifecycle}, in progress, nothing to send to Azure"),
+        1 => format!("{lifecycle}, 1 step to send to Azure"),
+        many => format!("{lifecycle}, {many} steps to send to Azure"),
     }
+}
+
+fn fact(fact: &Fact) -> String {
+    format!("{} {}: {}", fact.kind, fact.id, fact.state)
+}
+
+fn step(step: &Step) -> String {
+    let (verb, kind) = (step.verb.as_str(), step.kind.label());
+    format!("{verb:<6} {kind} {}: {}", step.id, step.why)
 }
 
 fn kubernetes(preview: &Preview) -> impl Iterator<Item = String> {
@@ -100,8 +96,7 @@ fn condition(change: &ConditionChange) -> String {
 }
 
 fn summary(summary: &ConditionSummary) -> String {
-    let status = summary.status.as_deref().unwrap_or_default();
-    format!("{status} {} ({})", summary.reason, summary.message)
+    format!("{} {} ({})", summary.status, summary.reason, summary.message)
 }
 
 #[cfg(test)]

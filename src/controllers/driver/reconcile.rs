@@ -13,7 +13,7 @@ use crate::controllers::context::Context;
 use crate::controllers::decision::{Decision, Lifecycle};
 use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::outcome;
-use crate::controllers::preview::{DryRun, as_sent};
+use crate::controllers::preview::{Preview, as_sent};
 use crate::controllers::reconciler::CustomResourceReconciler;
 use crate::controllers::write_status::write_status;
 use crate::metrics::ReconcileResult;
@@ -136,13 +136,14 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
     }
 
     /// What a reconcile would do. Reads only.
-    pub async fn dry_run(&self, cr: &AzurePrivateLinkService) -> DryRun {
+    pub async fn dry_run(&self, cr: &AzurePrivateLinkService) -> Preview {
         let Self {
             controller, cx, inputs, ..
         } = *self;
         let lifecycle = controller.lifecycle(cr, inputs);
+        let mut preview = Preview::new(cx.role, lifecycle, controller.known(inputs));
         if lifecycle == Lifecycle::Nothing {
-            return DryRun::nothing(controller.known(inputs));
+            return preview;
         }
         let mut facts = Facts::default();
         let times = Times {
@@ -154,25 +155,21 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
         })
         .await;
         controller.expedite(cx, lifecycle, cr, &decision);
-        let outcomes = as_sent(&decision.steps);
+        preview.add_facts(&facts);
+        preview.add_decision(cr, &decision, controller.holds(lifecycle, cr, inputs));
+        let outcomes: Vec<_> = decision.steps.iter().map(as_sent).collect();
         let conclusion = match lifecycle {
             Lifecycle::Teardown => self.conclusion(cr, &decision, &outcomes).await,
             _ => Conclusion::Report,
         };
-        let due = requeue(cx, &decision, Instant::now());
-        DryRun {
-            lifecycle,
-            inputs: controller.known(inputs),
-            report: Some(controller.report(lifecycle, cr, &decision, &found, &outcomes)),
-            holds: controller.holds(lifecycle, cr, inputs),
-            requeue: match &conclusion {
-                Conclusion::Release(_) => None,
-                Conclusion::Wait(requeue) => Some(*requeue),
-                Conclusion::Report => Some(due),
-            },
-            conclusion,
-            decision,
-            facts,
+        match conclusion {
+            Conclusion::Release(_) => preview.add_release(),
+            Conclusion::Wait(requeue) => preview.add_requeue(requeue),
+            Conclusion::Report => {
+                preview.add_report(cr, &controller.report(lifecycle, cr, &decision, &found, &outcomes));
+                preview.add_requeue(requeue(cx, &decision, Instant::now()));
+            }
         }
+        preview
     }
 }

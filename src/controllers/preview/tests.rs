@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::{ConditionType, Reason};
 use crate::azure::error::Class;
-use crate::azure::resource::Kind;
 use crate::conditions::NewCondition;
 use crate::controllers::samples::{ALIAS, cr, guest, id};
 use crate::hypershift::problem::Problem;
@@ -44,25 +43,24 @@ fn ready(annotations: Value) -> AzurePrivateLinkService {
     )
 }
 
-fn dry_run(steps: Vec<Step>) -> DryRun {
-    DryRun {
-        conclusion: Conclusion::Report,
-        lifecycle: Lifecycle::Build,
-        inputs: Vec::new(),
-        facts: Facts::default(),
-        decision: Decision {
-            steps,
-            intent: Some(r#"{"cluster":"example"}"#.to_owned()),
-            ..Decision::default()
-        },
-        report: Some(good()),
-        holds: Vec::new(),
-        requeue: Some(Requeue::new(Duration::from_secs(290), Requeue::RESYNC)),
+fn decision(steps: Vec<Step>) -> Decision {
+    Decision {
+        steps,
+        intent: Some(r#"{"cluster":"example"}"#.to_owned()),
+        ..Decision::default()
     }
 }
 
-fn preview(cr: &AzurePrivateLinkService, dry_run: DryRun) -> Preview {
-    Preview::of(Role::Cpo, cr, dry_run, NOW)
+fn decided(cr: &AzurePrivateLinkService, decision: &Decision) -> Preview {
+    let mut preview = Preview::new(Role::Cpo, Lifecycle::Build, Vec::new());
+    preview.add_decision(cr, decision, Vec::new());
+    preview.add_report(cr, &good());
+    preview.add_requeue(Requeue::new(Duration::from_secs(290), Requeue::RESYNC));
+    preview
+}
+
+fn with_step(cr: &AzurePrivateLinkService, step: Step) -> Preview {
+    decided(cr, &decision(vec![step]))
 }
 
 #[rstest]
@@ -72,32 +70,25 @@ fn preview(cr: &AzurePrivateLinkService, dry_run: DryRun) -> Preview {
 #[case::to_be_put(step(Verb::Put(json!({"secret": "body"})), Why::Differs(vec!["ttl"])), true)]
 #[case::under_way(step(Verb::Wait, Why::InProgress), true)]
 fn every_step_that_is_not_idle_is_pending(#[case] step: Step, #[case] pending: bool) {
-    assert_eq!(preview(&ready(json!({})), dry_run(vec![step])).pending, pending);
+    assert_eq!(with_step(&ready(json!({})), step).pending, pending);
 }
 
 #[test]
 fn paused_cluster_has_nothing_pending() {
     let problem = Problem::new(Reason::Provisioning, "the cluster is paused");
-    let paused = DryRun {
-        decision: Decision::paused(problem),
-        report: None,
-        ..dry_run(Vec::new())
-    };
-    let preview = preview(&ready(json!({})), paused);
-    assert!(preview.paused && !preview.pending);
+    let preview = decided(&cr(Value::Null, json!({})), &Decision::paused(problem));
+    assert!(preview.decision.paused && !preview.pending);
+    assert_eq!((preview.fields, preview.conditions), (Vec::new(), Vec::new()));
 }
 
 #[test]
 fn deleted_object_without_our_finalizer_has_nothing_pending() {
-    assert!(!preview(&ready(json!({})), DryRun::nothing(Vec::new())).pending);
+    assert!(!Preview::new(Role::Cpo, Lifecycle::Nothing, Vec::new()).pending);
 }
 
 #[test]
 fn differing_status_is_pending_though_azure_is_up_to_date() {
-    let preview = preview(
-        &cr(Value::Null, json!({})),
-        dry_run(vec![step(Verb::Keep, Why::UpToDate)]),
-    );
+    let preview = with_step(&cr(Value::Null, json!({})), step(Verb::Keep, Why::UpToDate));
     assert!(preview.pending);
     assert_eq!((preview.fields.len(), preview.conditions.len()), (1, 3));
     assert_eq!(preview.conditions[0].is, None);
@@ -105,79 +96,73 @@ fn differing_status_is_pending_though_azure_is_up_to_date() {
 
 #[test]
 fn problem_is_pending_and_shown() {
-    let stuck = DryRun {
-        decision: Decision::stuck(Problem::new(Reason::ScopeNotAllowed, "no")),
-        ..dry_run(Vec::new())
-    };
-    let preview = preview(&ready(json!({})), stuck);
+    let stuck = Decision::stuck(Problem::new(Reason::ScopeNotAllowed, "no"));
+    let preview = decided(&ready(json!({})), &stuck);
     assert!(preview.pending);
-    assert_eq!(preview.problem.unwrap().reason, "ScopeNotAllowed");
+    let problem = &json!(preview)["problem"];
+    assert_eq!(*problem, json!({"reason": "ScopeNotAllowed", "message": "no"}));
 }
 
 #[test]
 fn failed_read_makes_the_plan_incomplete() {
-    let mut failed = dry_run(Vec::new());
+    let mut preview = decided(&ready(json!({})), &decision(Vec::new()));
+    preview.add_facts(&Facts::default());
+    assert!(!preview.unreadable);
     let error = ArmError::own(Class::Denied, "AuthorizationFailed");
-    failed
-        .facts
-        .reads
-        .insert(id(&guest("privateEndpoints/pe")), Observed::ReadFailed(error));
-    assert!(preview(&ready(json!({})), failed).unreadable);
-    assert!(!preview(&ready(json!({})), dry_run(Vec::new())).unreadable);
+    let endpoint = id(&guest("privateEndpoints/pe"));
+    preview.add_facts(&Facts {
+        reads: [(endpoint, Observed::ReadFailed(error))].into(),
+        ..Facts::default()
+    });
+    assert!(preview.unreadable);
 }
 
 #[test]
 fn intent_and_finalizer_come_before_the_first_write_only() {
-    let put = || dry_run(vec![step(Verb::Put(json!({})), Why::Absent)]);
-    let keep = dry_run(vec![step(Verb::Keep, Why::UpToDate)]);
-    assert_eq!(preview(&ready(json!({})), keep).intent, None);
-    let first = preview(&ready(json!({})), put());
+    let put = || step(Verb::Put(json!({})), Why::Absent);
+    let keep = step(Verb::Keep, Why::UpToDate);
+    assert_eq!(with_step(&ready(json!({})), keep).intent, None);
+    let first = with_step(&ready(json!({})), put());
     assert_eq!(first.intent, Some(json!({"cluster": "example"})));
     assert_eq!(first.finalizers[0].verb, "set");
 
     let recorded = json!({Role::Cpo.intent_annotation(): r#"{"cluster":"example"}"#});
     let mut held = ready(recorded);
     held.metadata.finalizers = Some(vec![Role::Cpo.finalizer().to_owned()]);
-    let again = preview(&held, put());
+    let again = with_step(&held, put());
     assert_eq!((again.intent, again.finalizers), (None, Vec::new()));
 }
 
 #[test]
 fn last_reconcile_of_a_deletion_removes_the_finalizer() {
-    let gone = DryRun {
-        lifecycle: Lifecycle::Teardown,
-        conclusion: Conclusion::Release(Vec::new()),
-        report: None,
-        ..dry_run(vec![step(Verb::Keep, Why::UpToDate)])
-    };
-    let preview = preview(&ready(json!({})), gone);
+    let mut preview = Preview::new(Role::Cpo, Lifecycle::Teardown, Vec::new());
+    let gone = decision(vec![step(Verb::Keep, Why::UpToDate)]);
+    preview.add_decision(&ready(json!({})), &gone, Vec::new());
+    assert!(!preview.pending);
+    preview.add_release();
     assert!(preview.pending);
-    assert_eq!((preview.lifecycle, preview.finalizers[0].verb), ("teardown", "remove"));
+    assert_eq!(preview.finalizers[0].verb, "remove");
 }
 
 #[test]
 fn drift_is_shown_with_its_fields_and_without_any_body() {
-    let mut drift = dry_run(vec![
-        step(Verb::Keep, Why::UpToDate),
-        step(
-            Verb::Put(json!({"tags": {"owner": "body"}})),
-            Why::Differs(vec!["ttl", "aRecords"]),
-        ),
-    ]);
-    let found = json!({"tags": {"owner": "body"}, "properties": {"provisioningState": "Succeeded"}});
-    drift
-        .facts
-        .reads
-        .insert(id(&guest("privateEndpoints/pe")), Observed::Found(found));
-    drift
-        .facts
-        .reads
-        .insert(id(&guest("privateDnsZones/z.example.com/A/api")), Observed::Absent);
-    drift.facts.inside.insert(
-        (Kind::ZoneLink, id(&guest("privateDnsZones/z.example.com"))),
-        Ok(vec![json!({})]),
+    let body = json!({"tags": {"owner": "body"}, "properties": {"provisioningState": "Succeeded"}});
+    let mut drifted = step(Verb::Put(body.clone()), Why::Differs(vec!["ttl", "aRecords"]));
+    drifted.found = Some(body.clone());
+    let mut preview = decided(
+        &ready(json!({})),
+        &decision(vec![step(Verb::Keep, Why::UpToDate), drifted]),
     );
-    let preview = preview(&ready(json!({})), drift);
+    let zone = id(&guest("privateDnsZones/z.example.com"));
+    preview.add_facts(&Facts {
+        reads: [
+            (id(&guest("privateEndpoints/pe")), Observed::Found(body)),
+            (id(&guest("privateDnsZones/z.example.com/A/api")), Observed::Absent),
+        ]
+        .into(),
+        inside: [((Kind::ZoneLink, zone), Ok(vec![json!({})]))].into(),
+        ..Facts::default()
+    });
     insta::assert_json_snapshot!("drift", preview);
     assert!(!serde_json::to_string(&preview).unwrap().contains("owner"));
 }

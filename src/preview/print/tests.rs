@@ -1,64 +1,62 @@
-use hyperlink::controllers::preview::{Fact, FieldChange, FinalizerChange, PreviewStep};
+use std::time::Duration;
+
+use hyperlink::api::{Reason, Role};
+use hyperlink::azure::id::ResourceId;
+use hyperlink::azure::plan::{Verb, Why};
+use hyperlink::azure::resource::Kind;
+use hyperlink::controllers::decision::Decision;
+use hyperlink::controllers::preview::{FieldChange, FinalizerChange};
+use hyperlink::hypershift::problem::Problem;
+use hyperlink::runtime::requeue::Requeue;
 use serde_json::Value;
 
 use super::*;
-use crate::cli::Object;
 
 const ENDPOINT: &str =
     "/subscriptions/s/resourceGroups/guest/providers/Microsoft.Network/privateEndpoints/private-router-pe";
 
 fn summary(status: &str, reason: &str, message: &str) -> ConditionSummary {
     ConditionSummary {
-        status: Some(status.to_owned()),
+        status: status.to_owned(),
         reason: reason.to_owned(),
         message: message.to_owned(),
     }
 }
 
+fn decision(verb: Verb, why: Why) -> Decision {
+    let step = Step {
+        verb,
+        why,
+        ..Step::needs(Kind::PrivateEndpoint, ResourceId::parse(ENDPOINT).unwrap(), "")
+    };
+    Decision {
+        steps: vec![step],
+        ..Decision::default()
+    }
+}
+
 fn at_rest() -> Preview {
     let holds = || summary("True", "AzureSuccess", "Private Endpoint is available");
-    Preview {
-        role: "cpo",
-        pending: false,
-        unreadable: false,
-        lifecycle: "build",
-        paused: false,
-        problem: None,
-        facts: vec![Fact {
-            kind: "private_endpoint",
-            id: ENDPOINT.to_owned(),
-            state: "Succeeded".to_owned(),
-        }],
-        steps: vec![PreviewStep {
-            verb: "keep",
-            kind: "private_endpoint",
-            id: ENDPOINT.to_owned(),
-            why: "as wanted".to_owned(),
-            fields: Vec::new(),
-        }],
-        finalizers: Vec::new(),
-        intent: None,
-        fields: Vec::new(),
-        conditions: vec![ConditionChange {
-            kind: "AzurePrivateEndpointAvailable",
-            is: Some(holds()),
-            would_be: holds(),
-        }],
-        requeue_after_seconds: Some(290),
-        requeue_reason: Some("resync"),
-    }
+    let fact = Fact {
+        kind: "private_endpoint",
+        id: ENDPOINT.to_owned(),
+        state: "Succeeded".to_owned(),
+    };
+    let mut at_rest = Preview::new(Role::Cpo, Lifecycle::Build, vec![fact]);
+    at_rest.decision = decision(Verb::Keep, Why::UpToDate);
+    at_rest.conditions = vec![ConditionChange {
+        kind: "AzurePrivateEndpointAvailable",
+        is: Some(holds()),
+        would_be: holds(),
+    }];
+    at_rest.add_requeue(Requeue::new(Duration::from_secs(290), Requeue::RESYNC));
+    at_rest
 }
 
 fn drifted() -> Preview {
     Preview {
         pending: true,
-        steps: vec![PreviewStep {
-            verb: "delete",
-            kind: "private_endpoint",
-            id: ENDPOINT.to_owned(),
-            why: "cannot be changed in place: subnet".to_owned(),
-            fields: vec!["subnet"],
-        }],
+        decision: decision(Verb::Delete, Why::Replace(vec!["subnet"])),
         finalizers: vec![FinalizerChange {
             verb: "set",
             kind: "HostedControlPlane",
@@ -109,7 +107,7 @@ fn plan(roles: Vec<Preview>) -> Plan {
 #[test]
 fn ready_and_drifted_side_as_text() {
     let ho = Preview {
-        role: "ho",
+        role: Role::Ho,
         ..at_rest()
     };
     insta::assert_snapshot!(plan(vec![ho, drifted()]).text());
@@ -118,7 +116,7 @@ fn ready_and_drifted_side_as_text() {
 #[test]
 fn ready_and_drifted_side_as_json() {
     let ho = Preview {
-        role: "ho",
+        role: Role::Ho,
         ..at_rest()
     };
     insta::assert_snapshot!(plan(vec![ho, drifted()]).json().unwrap());
@@ -130,16 +128,14 @@ fn first_line_names_why_nothing_is_sent() {
         let text = plan(vec![preview]).text();
         text.lines().next().unwrap().split_once(": ").unwrap().1.to_owned()
     };
-    let paused = Preview {
-        paused: true,
-        ..at_rest()
-    };
+    let mut paused = at_rest();
+    paused.decision.paused = true;
     assert_eq!(first(paused), "nothing to do, the cluster is paused");
     let waits = Preview {
         pending: true,
         ..at_rest()
     };
-    assert_eq!(first(waits), "build, not settled, nothing to send to Azure");
+    assert_eq!(first(waits), "build, in progress, nothing to send to Azure");
     let unreadable = Preview {
         unreadable: true,
         ..at_rest()
@@ -153,7 +149,8 @@ fn first_line_names_why_nothing_is_sent() {
 #[test]
 fn text_of_others_cannot_steer_the_terminal_or_add_lines() {
     let mut forged = at_rest();
-    forged.problem = Some(summary("", "InvalidSpec", "x\u{1b}[2J\nname, role ho: nothing to do"));
+    let message = "x\u{1b}[2J\nname, role ho: nothing to do";
+    forged.decision.problem = Some(Problem::new(Reason::InvalidSpec, message));
     forged.conditions[0].is = Some(summary("True", "A", "\n  put everything"));
     let (clean, text) = (plan(vec![at_rest()]).text(), plan(vec![forged]).text());
     assert!(!text.contains('\u{1b}'));
