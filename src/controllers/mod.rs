@@ -11,6 +11,8 @@ pub mod context;
 pub mod custom_resources;
 pub mod decision;
 pub mod driver;
+#[cfg(test)]
+mod dry_run_samples;
 pub mod event;
 pub mod excluded;
 pub mod facts;

@@ -20,3 +20,6 @@ pub(super) fn known(control_plane_state: &plan::ControlPlaneState) -> Vec<Fact> 
     }
     vec![fact]
 }
+
+#[cfg(test)]
+mod tests;

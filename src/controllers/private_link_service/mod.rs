@@ -6,6 +6,7 @@ pub mod nat_prefix;
 mod observe;
 mod ownership;
 pub mod plan;
+mod preview;
 mod refusals;
 mod remembered;
 mod reports;
@@ -152,7 +153,7 @@ impl CustomResourceReconciler for PrivateLinkServiceController {
     }
 
     fn known(&self, inputs: &Self::Inputs) -> Vec<Fact> {
-        reports::known(inputs)
+        preview::known(inputs)
     }
 
     fn holds(&self, _: Lifecycle, _: &AzurePrivateLinkService, _: &Self::Inputs) -> Vec<FinalizerChange> {

@@ -1,9 +1,8 @@
-//! What the HO role reports beside the status: Events, and what the dry run prints of Kubernetes.
+//! The Events of the HO role beside those of every controller.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Resource, ResourceExt};
 
-use super::frontend::ServiceFacts;
 use super::plan::PrivateLinkServiceInputs;
 use crate::api::AzurePrivateLinkService;
 use crate::controllers::abandon;
@@ -11,7 +10,6 @@ use crate::controllers::context::Context;
 use crate::controllers::decision::Decision;
 use crate::controllers::event;
 use crate::controllers::identity::DeletedCluster;
-use crate::controllers::preview::Fact;
 use crate::runtime::event::{Event, What};
 
 /// Emits an Event on the HostedCluster if a lock stops the deletion of the guest's side: the namespace accepts none.
@@ -50,39 +48,4 @@ pub(super) fn last_events(inputs: &PrivateLinkServiceInputs, decision: &Decision
         )];
     }
     event::released(decision)
-}
-
-/// What Kubernetes shows around the custom resource.
-pub(super) fn known(inputs: &PrivateLinkServiceInputs) -> Vec<Fact> {
-    std::iter::once(cluster(inputs))
-        .chain(inputs.service.as_ref().map(service))
-        .collect()
-}
-
-fn cluster(inputs: &PrivateLinkServiceInputs) -> Fact {
-    let kind = "HostedCluster";
-    match &inputs.identity {
-        Ok(identity) => Fact {
-            kind,
-            id: identity.name.clone(),
-            state: format!("clusterID {}, infraID {}", identity.cluster_id, identity.infra_id),
-        },
-        Err(problem) => Fact {
-            kind,
-            id: String::new(),
-            state: problem.message.clone(),
-        },
-    }
-}
-
-fn service(service: &ServiceFacts) -> Fact {
-    let addresses: Vec<_> = service.addresses.iter().map(ToString::to_string).collect();
-    Fact {
-        kind: "Service",
-        id: service.uid.clone(),
-        state: match addresses.as_slice() {
-            [] => "no address".to_owned(),
-            some => some.join(", "),
-        },
-    }
 }
