@@ -112,7 +112,9 @@ impl Decision {
 /// The problem of a step that is not complete; none if its resource is ready, or gone as desired. `failure` is the
 /// reason if the step fails.
 pub fn step_problem(step: &Step, outcome: &Outcome, failure: Reason) -> Option<Problem> {
-    let subject = format!("{} {}", step.kind.label(), step.id.name());
+    let kind = step.kind.label();
+    let name = step.id.name();
+    let subject = format!("{kind} {name}");
     let problem = match (outcome, &step.why) {
         (Outcome::Nothing, Why::InUse(_)) => return None,
         (Outcome::Nothing | Outcome::Reached(_), Why::UpToDate) => return None,
@@ -126,8 +128,8 @@ pub fn step_problem(step: &Step, outcome: &Outcome, failure: Reason) -> Option<P
             Reason::NotOurs,
             format!("{subject} exists and does not belong to this cluster"),
         ),
-        (Outcome::Nothing, why) if why.waits_for_others() => {
-            Problem::new(Reason::Provisioning, format!("{subject} {why}"))
+        (Outcome::Nothing, Why::Needs(what) | Why::NeedsValue(_, what)) => {
+            Problem::new(Reason::Provisioning, format!("{kind} {name} waits for {what}"))
         }
         (_, Why::Replace(_)) => Problem::new(Reason::Provisioning, format!("{subject} is being replaced")),
         (_, why) if deletes(why, failure) => Problem::new(Reason::Deleting, format!("{subject} is being deleted")),
