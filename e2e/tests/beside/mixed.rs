@@ -1,5 +1,7 @@
 //! One side is Hyperlink's, the other HyperShift's, for a whole life.
 
+use std::time::Instant;
+
 use anyhow::{Result, ensure};
 use e2e::eventually;
 use e2e::shared_env::{SOON, ensure_condition};
@@ -28,28 +30,34 @@ fn their_management_side_with_our_guest_side() {
     situation(async |mixed_env| {
         let cluster = mixed_env.their_cluster("our-cpo").await?;
         cluster.create(&mixed_env.test_env).await?;
+        let created = Instant::now();
         let while_created = mixed_env.listen(&cluster)?;
         let (ho, cpo) = (mixed_env.go_ho(&cluster).await?, mixed_env.cpo(&cluster).await?);
         mixed_env.heals(&cluster).await?;
         mixed_env.all_hold(&cluster).await?;
-        changed_twice_at_most(&while_created)?;
+        changed_twice_at_most(&while_created, created)?;
+        let deleted = Instant::now();
         let while_deleted = mixed_env.listen(&cluster)?;
         // The reference never removes a NAT subnet.
         mixed_env
             .delete(&cluster, &[&cluster.own_nat_subnet(&mixed_env.test_env)])
             .await?;
-        changed_twice_at_most(&while_deleted)?;
+        changed_twice_at_most(&while_deleted, deleted)?;
         ho.stop().await?;
         ends(cpo).await
     });
 }
 
-/// HyperShift's operator reports at every event that all is well: Hyperlink contradicts it at once a single time.
-fn changed_twice_at_most(history: &ConditionHistory) -> Result<()> {
+/// HyperShift's operator reports at every event that all is well: Hyperlink contradicts it at once a single time, and
+/// then at most once a minute, which matters on a slow machine only.
+fn changed_twice_at_most(history: &ConditionHistory, since: Instant) -> Result<()> {
+    let minutes = since.elapsed().as_secs() / 60;
     let changes = ["True", "False"].map(|status| history.changes_to(AVAILABLE, status));
     ensure!(
-        changes.iter().all(|count| *count <= 2),
-        "to True and to False: {changes:?}"
+        changes
+            .iter()
+            .all(|count| u64::try_from(*count).is_ok_and(|count| count <= 2 + minutes)),
+        "to True and to False in {minutes} min: {changes:?}"
     );
     Ok(())
 }
