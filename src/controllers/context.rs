@@ -188,11 +188,14 @@ pub(crate) mod sample {
     use async_trait::async_trait;
     use bytes::Bytes;
     use http::{Request, Response};
+    use uuid::Uuid;
 
     use super::*;
     use crate::azure::ports::Gate;
     use crate::azure::transport::{Transport, TransportError};
     pub(crate) use crate::controllers::samples::cr;
+    use crate::runtime::call::ReconcileError;
+    use crate::runtime::reconcile::{ReconcileOutcome, Reconciler};
 
     struct NoAzure;
 
@@ -223,5 +226,36 @@ pub(crate) mod sample {
         let client = ArmClient::new(Arc::new(NoAzure), endpoint, Arc::new(NoAzure), metrics.clone());
         let arm = ArmContext::new(client, ObservationCache::new(resync, resync));
         Context::new(Role::Cpo, "test", kube, arm, metrics, resync)
+    }
+
+    /// A reconciler without inputs, of which a test says what one reconcile does.
+    pub(crate) trait Script: Send + Sync + 'static {
+        fn play(
+            &self,
+            cx: &Context,
+            cr: AzurePrivateLinkService,
+        ) -> impl Future<Output = Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError>> + Send;
+    }
+
+    impl<S: Script> Reconciler for S {
+        type Object = AzurePrivateLinkService;
+        type Context = Context;
+        type Inputs = ();
+
+        const EXPECTED_NAMES: &'static [&'static str] = &[];
+
+        async fn inputs(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), ReconcileError> {
+            Ok(((), String::new()))
+        }
+
+        async fn reconcile(
+            &self,
+            cx: &Context,
+            _: Uuid,
+            cr: AzurePrivateLinkService,
+            (): (),
+        ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
+            self.play(cx, cr).await
+        }
     }
 }

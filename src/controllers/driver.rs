@@ -36,6 +36,7 @@ use crate::runtime::requeue::Requeue;
 
 /// What was read this shortly before a reconcile counts as read in it: after a conflict the next one begins at once.
 const JUST_NOW: Duration = Duration::from_millis(500);
+
 /// When a reconcile began, and the deletion that it serves.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {

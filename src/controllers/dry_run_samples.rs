@@ -6,13 +6,14 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::context::sample;
 use super::driver::Driver;
 use super::preview::Preview;
 use super::reconciler::CustomResourceReconciler;
 use crate::api::{AzurePrivateLinkService, Role};
-use crate::azure::client::{Client, Reconcile};
+use crate::azure::client::Client;
 use crate::azure::id::lower;
 use crate::azure::plan::Verb;
 use crate::azure::ports::Gate;
@@ -91,13 +92,7 @@ pub(crate) async fn dry_run<C: CustomResourceReconciler>(
     let endpoint = "https://management.azure.com".parse().unwrap();
     cx.role = role;
     cx.arm.client = Client::new(azure.clone(), endpoint, azure, cx.runtime.metrics.clone());
-    let driver = Driver {
-        controller,
-        cx: &cx,
-        reconcile: Reconcile::begin(),
-        inputs,
-    };
-    driver.dry_run(cr).await
+    Driver::new(controller, &cx, Uuid::new_v4(), inputs).dry_run(cr).await
 }
 
 /// What `hyperlink plan -o json` prints of the role. The time of the next reconcile is rounded up: reads are spread by a

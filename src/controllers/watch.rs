@@ -1,6 +1,5 @@
 //! What each controller watches.
 
-use std::convert::Infallible;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -305,8 +304,6 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
         gone(move |uid| observer.forget(uid))
     });
     let (reader, planes) = stored::<HostedControlPlane>(planes);
-    let limit = Arc::new(ConcurrencyLimit::new(Label::Observer, scope.concurrency));
-    let ending = Arc::clone(&limit);
     let named = |name| services(pages().fields(&format!("metadata.name={name}"))).touched_objects();
     let (router, oauth) = (named(PRIVATE_ROUTER), named(OAUTH));
     let of_service = {
@@ -317,38 +314,33 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
         let known = reader.clone();
         custom.flat_map(move |cr| stream::iter(control_planes_of(&known, cr.as_ref())))
     };
-    let reconciles = Controller::for_stream(changes(planes), reader)
+    let controller = Controller::for_stream(changes(planes), reader)
         .watches_stream(router, of_service.clone())
         .watches_stream(oauth, of_service.clone())
         .watches_stream(external_events.touched_objects(), of_service)
         .reconcile_on(of_custom_resources)
-        .reconcile_all_on(scope.changes())
-        .graceful_shutdown_on(async move { ending.end_with(scope.stop).await })
-        .run(
-            move |control_plane, observer: Arc<Observer>| {
-                let limit = Arc::clone(&limit);
-                async move {
-                    let namespace = control_plane.namespace().unwrap_or_default();
-                    if observer.context().excluded.contains(&namespace) {
-                        return Ok::<_, Infallible>(Action::await_change());
-                    }
-                    let work = || observer::reconcile(control_plane, Arc::clone(&observer));
-                    let action = limit.take(&observer.context().runtime.metrics, &namespace, work).await;
-                    Ok(action.unwrap_or_else(Action::await_change))
-                }
-            },
-            |_, never, _| match *never {},
-            observer,
-        );
-    reconciles.for_each(async |_| {}).await;
+        .reconcile_all_on(scope.changes());
+    let limit = ConcurrencyLimit::new(Label::Observer, scope.concurrency);
+    reconcile::run_each(controller, limit, scope.stop, move |control_plane, limit| {
+        let observer = Arc::clone(&observer);
+        async move {
+            let cx = observer.context();
+            let namespace = control_plane.namespace().unwrap_or_default();
+            if cx.excluded.contains(&namespace) {
+                return Action::await_change();
+            }
+            let work = || observer::reconcile(control_plane, Arc::clone(&observer));
+            let action = limit.take(&cx.runtime.metrics, &namespace, work).await;
+            action.unwrap_or_else(Action::await_change)
+        }
+    })
+    .await;
 }
 
 /// Runs a controller for the HO role where it sums up conditions, over HostedClusters and the custom resources that
 /// name them.
 pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope) {
     let client = cx.runtime.kube.clone();
-    let limit = Arc::new(ConcurrencyLimit::new(Label::HostedCluster, scope.concurrency));
-    let ending = Arc::clone(&limit);
     let only = scope.namespace.clone();
     let clusters = scope
         .events_of(Api::<HostedCluster>::all(client), pages(), |_| {})
@@ -364,24 +356,20 @@ pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope) {
         let cluster: ClusterRef = cr.annotations().get(CLUSTER_ANNOTATION)?.parse().ok()?;
         Some(ObjectRef::new(&cluster.name).within(&cluster.namespace))
     });
-    let reconciles = Controller::for_stream(clusters.touched_objects(), reader)
+    let controller = Controller::for_stream(clusters.touched_objects(), reader)
         .reconcile_on(named)
-        .reconcile_all_on(scope.changes())
-        .graceful_shutdown_on(async move { ending.end_with(scope.stop).await })
-        .run(
-            move |cluster, cx: Arc<Context>| {
-                let (limit, only) = (Arc::clone(&limit), only.clone());
-                async move {
-                    let namespace = names::control_plane_namespace(&hosted_cluster::reference(&cluster));
-                    let work = || hosted_cluster::reconcile(cluster, Arc::clone(&cx), only.as_deref());
-                    let action = limit.take(&cx.runtime.metrics, &namespace, work).await;
-                    Ok::<_, Infallible>(action.unwrap_or_else(Action::await_change))
-                }
-            },
-            |_, never, _| match *never {},
-            cx,
-        );
-    reconciles.for_each(async |_| {}).await;
+        .reconcile_all_on(scope.changes());
+    let limit = ConcurrencyLimit::new(Label::HostedCluster, scope.concurrency);
+    reconcile::run_each(controller, limit, scope.stop, move |cluster, limit| {
+        let (cx, only) = (Arc::clone(&cx), only.clone());
+        async move {
+            let namespace = names::control_plane_namespace(&hosted_cluster::reference(&cluster));
+            let work = || hosted_cluster::reconcile(cluster, Arc::clone(&cx), only.as_deref());
+            let action = limit.take(&cx.runtime.metrics, &namespace, work).await;
+            action.unwrap_or_else(Action::await_change)
+        }
+    })
+    .await;
 }
 
 #[cfg(test)]

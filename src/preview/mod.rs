@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail, ensure};
 use hyperlink::api::{AzurePrivateLinkService, Role};
-use hyperlink::azure::client::Reconcile;
 use hyperlink::azure::ports::Gate;
 use hyperlink::azure::read_only::{NeverOpen, ReadOnly};
 use hyperlink::azure::transport::Transport;
@@ -22,6 +21,7 @@ use hyperlink::metrics::Metrics;
 use hyperlink::runtime::call::within;
 use hyperlink::runtime::leader::gated_client;
 use kube::Api;
+use uuid::Uuid;
 
 use crate::cli::{self, Object};
 use crate::manager;
@@ -91,13 +91,7 @@ async fn preview(
 ) -> anyhow::Result<Preview> {
     let inputs = controller.inputs(cx, cr).await;
     let (inputs, _) = inputs.with_context(|| format!("role {}", cx.role))?;
-    let driver = Driver {
-        controller,
-        cx,
-        reconcile: Reconcile::begin(),
-        inputs: &inputs,
-    };
-    Ok(driver.dry_run(cr).await)
+    Ok(Driver::new(controller, cx, Uuid::new_v4(), &inputs).dry_run(cr).await)
 }
 
 impl Plan {

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use kube::core::NamespaceResourceScope;
 use kube::runtime::controller::Action;
 use kube::{Api, Resource, ResourceExt};
@@ -307,17 +307,30 @@ pub async fn run<R: Reconciler>(
     concurrency: u16,
     stop: CancellationToken,
 ) {
-    let limit = Arc::new(ConcurrencyLimit::new(runner.label, concurrency));
+    let limit = ConcurrencyLimit::new(runner.label, concurrency);
+    run_each(controller, limit, stop, move |object, limit| {
+        let runner = Arc::clone(&runner);
+        async move { runner.admitted(&limit, object).await }
+    })
+    .await;
+}
+
+/// Calls `reconcile` for each object of a prepared controller until `stop`; running calls end first. It takes its permit
+/// from the limit.
+pub async fn run_each<K: Object, F: Future<Output = Action> + Send + 'static>(
+    controller: kube::runtime::Controller<K>,
+    limit: ConcurrencyLimit,
+    stop: CancellationToken,
+    reconcile: impl Fn(Arc<K>, Arc<ConcurrencyLimit>) -> F + Send + 'static,
+) {
+    let limit = Arc::new(limit);
     let ending = Arc::clone(&limit);
     let reconciles = controller
         .graceful_shutdown_on(async move { ending.end_with(stop).await })
         .run(
-            move |object, runner: Arc<Runner<R>>| {
-                let limit = Arc::clone(&limit);
-                async move { Ok::<_, Infallible>(runner.admitted(&limit, object).await) }
-            },
+            move |object, limit| reconcile(object, limit).map(Ok::<_, Infallible>),
             |_, never, _| match *never {},
-            runner,
+            limit,
         );
     reconciles
         .for_each(async |result| {

@@ -1,6 +1,7 @@
 //! One reconcile of a custom resource from end to end, and its dry run.
 
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use super::rounds::Executed;
 use super::{Times, as_reported, await_locks, decided, release, requeue, surely_gone};
@@ -25,17 +26,28 @@ type Decided<C> = Result<(Decision, <C as CustomResourceReconciler>::Found), Nee
 
 /// What one reconcile works with.
 pub struct Driver<'a, C: CustomResourceReconciler> {
-    /// Decides and reports.
-    pub controller: &'a C,
-    /// Kubernetes and Azure.
-    pub cx: &'a Context,
-    /// Names the reconcile in logs and calls.
-    pub reconcile: Reconcile,
-    /// What Kubernetes shows around the custom resource.
-    pub inputs: &'a C::Inputs,
+    pub(super) controller: &'a C,
+    pub(super) cx: &'a Context,
+    pub(super) reconcile: Reconcile,
+    pub(super) inputs: &'a C::Inputs,
 }
 
-impl<C: CustomResourceReconciler> Driver<'_, C> {
+impl<'a, C: CustomResourceReconciler> Driver<'a, C> {
+    /// A driver of one reconcile, which `correlation` names in logs and calls. `inputs` are what Kubernetes shows around
+    /// the custom resource.
+    pub fn new(controller: &'a C, cx: &'a Context, correlation: Uuid, inputs: &'a C::Inputs) -> Self {
+        let reconcile = Reconcile {
+            correlation,
+            ..Reconcile::begin()
+        };
+        Self {
+            controller,
+            cx,
+            reconcile,
+            inputs,
+        }
+    }
+
     /// Reconciles the custom resource once.
     pub async fn reconcile(&self, cr: AzurePrivateLinkService) -> Reconciled {
         let lifecycle = self.controller.lifecycle(&cr, self.inputs);

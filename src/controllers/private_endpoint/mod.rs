@@ -28,7 +28,6 @@ use uuid::Uuid;
 use crate::api::markers::HCP_FINALIZER;
 use crate::api::markers::{CPO_INTENT, SERVICES};
 use crate::api::{AzurePrivateLinkService, HostedControlPlane, Role};
-use crate::azure::client::Reconcile;
 use crate::azure::id::ResourceId;
 use crate::azure::kinds::private_endpoint::{Approval, address, approval};
 use crate::azure::plan::{Outcome, Step};
@@ -149,16 +148,7 @@ impl Reconciler for PrivateEndpointController {
         cr: AzurePrivateLinkService,
         inputs: PrivateEndpointInputs,
     ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
-        let driver = Driver {
-            controller: self,
-            cx,
-            reconcile: Reconcile {
-                correlation,
-                ..Reconcile::begin()
-            },
-            inputs: &inputs,
-        };
-        driver.reconcile(cr).await
+        Driver::new(self, cx, correlation, &inputs).reconcile(cr).await
     }
 }
 

@@ -31,7 +31,6 @@ use uuid::Uuid;
 use self::remembered::Remembered;
 use crate::api::markers::SERVICES;
 use crate::api::{AzurePrivateLinkService, Role};
-use crate::azure::client::Reconcile;
 use crate::azure::plan::Outcome;
 use crate::controllers::cluster_index::ClusterIndex;
 use crate::controllers::context::Context;
@@ -93,16 +92,7 @@ impl Reconciler for PrivateLinkServiceController {
         cr: AzurePrivateLinkService,
         inputs: Self::Inputs,
     ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
-        let driver = Driver {
-            controller: self,
-            cx,
-            reconcile: Reconcile {
-                correlation,
-                ..Reconcile::begin()
-            },
-            inputs: &inputs,
-        };
-        driver.reconcile(cr).await
+        Driver::new(self, cx, correlation, &inputs).reconcile(cr).await
     }
 
     fn forget(&self, uid: &str) {

@@ -1,7 +1,7 @@
 //! Samples for the tests of the HO role: its settings, and the inputs of a cluster on its own.
 
 use super::connecting::Connecting;
-use super::frontend::FrontendMatch;
+use super::frontend::{FrontendMatch, ServiceFacts};
 use super::nat_prefix::NatSubnetRules;
 use super::plan::{PrivateLinkServiceInputs, Settings};
 use crate::azure::id::SubscriptionId;
@@ -43,5 +43,21 @@ pub(super) fn alone() -> PrivateLinkServiceInputs {
         shown_subnet: None,
         given_subnets: Vec::new(),
         subnets_of_older: Vec::new(),
+    }
+}
+
+/// The UID of the cluster's Service, after which the cloud provider names its frontend.
+pub(super) const SERVICE_UID: &str = "5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11";
+
+/// The inputs of a proven cluster with its Service.
+pub(super) fn inputs() -> PrivateLinkServiceInputs {
+    PrivateLinkServiceInputs {
+        service: Some(ServiceFacts {
+            uid: SERVICE_UID.into(),
+            owned: true,
+            addresses: vec!["10.224.0.4".parse().unwrap()],
+        }),
+        deleted_cluster: DeletedCluster::Of(identity()),
+        ..alone()
     }
 }

@@ -3,36 +3,23 @@ use std::time::Duration;
 use kube::runtime::watcher::Event;
 use serde_json::json;
 use tokio::time::Instant;
-use uuid::Uuid;
 
 use super::*;
 use crate::api::Role;
-use crate::controllers::context::sample;
+use crate::controllers::context::sample::{self, Script};
 use crate::controllers::custom_resources::CustomResources;
 use crate::controllers::samples;
 use crate::runtime::call::ReconcileError;
 use crate::runtime::pace::Fingerprint;
-use crate::runtime::reconcile::{ReconcileOutcome, Reconciler};
+use crate::runtime::reconcile::ReconcileOutcome;
 
 struct Idle;
 
-impl Reconciler for Idle {
-    type Object = AzurePrivateLinkService;
-    type Context = Context;
-    type Inputs = ();
-
-    const EXPECTED_NAMES: &'static [&'static str] = &[];
-
-    async fn inputs(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), ReconcileError> {
-        Ok(((), String::new()))
-    }
-
-    async fn reconcile(
+impl Script for Idle {
+    async fn play(
         &self,
         _: &Context,
-        _: Uuid,
         cr: AzurePrivateLinkService,
-        (): (),
     ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
         Ok(ReconcileOutcome::released(cr))
     }

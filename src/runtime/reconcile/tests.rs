@@ -11,7 +11,7 @@ use serde_json::json;
 use super::*;
 use crate::api::AzurePrivateLinkService;
 use crate::controllers::context::Context;
-use crate::controllers::context::sample;
+use crate::controllers::context::sample::{self, Script};
 
 mod contradicted;
 mod crowd;
@@ -23,23 +23,11 @@ struct Fragile {
     ready: CancellationToken,
 }
 
-impl Reconciler for Fragile {
-    type Object = AzurePrivateLinkService;
-    type Context = Context;
-    type Inputs = ();
-
-    const EXPECTED_NAMES: &'static [&'static str] = &[];
-
-    async fn inputs(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), ReconcileError> {
-        Ok(((), String::new()))
-    }
-
-    async fn reconcile(
+impl Script for Fragile {
+    async fn play(
         &self,
         _: &Context,
-        _: Uuid,
         cr: AzurePrivateLinkService,
-        (): (),
     ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
         assert!(
             self.reconciles.fetch_add(1, Ordering::SeqCst) > 0,
@@ -80,23 +68,11 @@ async fn nothing_is_kept_of_an_object_that_went_without_release() {
 /// Always meets a conflict: somebody else is quicker.
 struct Outrun;
 
-impl Reconciler for Outrun {
-    type Object = AzurePrivateLinkService;
-    type Context = Context;
-    type Inputs = ();
-
-    const EXPECTED_NAMES: &'static [&'static str] = &[];
-
-    async fn inputs(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), ReconcileError> {
-        Ok(((), String::new()))
-    }
-
-    async fn reconcile(
+impl Script for Outrun {
+    async fn play(
         &self,
         _: &Context,
-        _: Uuid,
         _: AzurePrivateLinkService,
-        (): (),
     ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
         Err(ReconcileError::Gone)
     }

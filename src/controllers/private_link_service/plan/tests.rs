@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::azure::error::{ArmError, Class};
 use crate::azure::id::lower;
-use crate::controllers::private_link_service::samples::{alone, settings};
+use crate::controllers::private_link_service::samples::{inputs, settings};
 use crate::controllers::samples::{MANAGEMENT, cr, decided, guest, id, identity, management};
 
 mod limits;
@@ -16,22 +16,8 @@ mod shared_subnet;
 mod stuck;
 mod unlisted;
 
-const UID: &str = "5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11";
 const FRONTEND: &str = "loadBalancers/lb/frontendIPConfigurations/a5f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1";
 const SUBNET: &str = "virtualNetworks/v/subnets/infra-pls-nat";
-
-fn inputs() -> PrivateLinkServiceInputs {
-    let addresses = vec!["10.224.0.4".parse().unwrap()];
-    PrivateLinkServiceInputs {
-        service: Some(ServiceFacts {
-            uid: UID.into(),
-            owned: true,
-            addresses,
-        }),
-        deleted_cluster: DeletedCluster::Of(identity()),
-        ..alone()
-    }
-}
 
 fn frontend() -> Frontend {
     Frontend {

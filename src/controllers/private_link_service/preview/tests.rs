@@ -5,32 +5,17 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::super::PrivateLinkServiceController;
-use super::super::frontend::ServiceFacts;
 use super::super::plan::PrivateLinkServiceInputs;
-use super::super::samples::{alone, settings};
+use super::super::samples::{inputs, settings};
 use crate::api::{AzurePrivateLinkService, Reason, Role};
 use crate::controllers::cluster_index::ClusterIndex;
 use crate::controllers::dry_run_samples::{Resources, deleting, dry_run, printed, put, written};
 use crate::controllers::identity::DeletedCluster;
 use crate::controllers::preview::Preview;
-use crate::controllers::samples::{ALIAS, cr, identity, management};
+use crate::controllers::samples::{ALIAS, cr, management};
 use crate::hypershift::problem::Problem;
 
-const UID: &str = "5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11";
 const FRONTEND: &str = "a5f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1";
-
-fn inputs() -> PrivateLinkServiceInputs {
-    let addresses = vec!["10.224.0.4".parse().unwrap()];
-    PrivateLinkServiceInputs {
-        service: Some(ServiceFacts {
-            uid: UID.into(),
-            owned: true,
-            addresses,
-        }),
-        deleted_cluster: DeletedCluster::Of(identity()),
-        ..alone()
-    }
-}
 
 /// The cluster's own objects are gone.
 fn gone() -> PrivateLinkServiceInputs {

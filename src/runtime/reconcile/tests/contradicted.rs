@@ -67,23 +67,11 @@ impl Theirs {
 /// A path that never becomes available.
 struct Unavailable;
 
-impl Reconciler for Unavailable {
-    type Object = AzurePrivateLinkService;
-    type Context = Context;
-    type Inputs = ();
-
-    const EXPECTED_NAMES: &'static [&'static str] = &[];
-
-    async fn inputs(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), ReconcileError> {
-        Ok(((), String::new()))
-    }
-
-    async fn reconcile(
+impl Script for Unavailable {
+    async fn play(
         &self,
         cx: &Context,
-        _: Uuid,
         cr: AzurePrivateLinkService,
-        (): (),
     ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
         let kind = ConditionType::AzurePrivateLinkServiceAvailable;
         let condition = NewCondition::fails(kind, Reason::NotOurs, "the zone is another's", Some(1));

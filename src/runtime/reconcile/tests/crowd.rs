@@ -6,23 +6,11 @@ use crate::api::AzurePrivateLinkService;
 /// Nothing is to be done.
 struct Ready;
 
-impl Reconciler for Ready {
-    type Object = AzurePrivateLinkService;
-    type Context = Context;
-    type Inputs = ();
-
-    const EXPECTED_NAMES: &'static [&'static str] = &[];
-
-    async fn inputs(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), ReconcileError> {
-        Ok(((), String::new()))
-    }
-
-    async fn reconcile(
+impl Script for Ready {
+    async fn play(
         &self,
         _: &Context,
-        _: Uuid,
         cr: AzurePrivateLinkService,
-        (): (),
     ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
         Ok(ReconcileOutcome::new(
             cr,

@@ -41,23 +41,11 @@ async fn answer(stored: Stored, request: Request<Body>) -> (u16, Value) {
 /// Reports the alias that it has found. The other role writes it during the first reconcile.
 struct Overtaken(Stored);
 
-impl Reconciler for Overtaken {
-    type Object = AzurePrivateLinkService;
-    type Context = Context;
-    type Inputs = ();
-
-    const EXPECTED_NAMES: &'static [&'static str] = &[];
-
-    async fn inputs(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), ReconcileError> {
-        Ok(((), String::new()))
-    }
-
-    async fn reconcile(
+impl Script for Overtaken {
+    async fn play(
         &self,
         cx: &Context,
-        _: Uuid,
         cr: AzurePrivateLinkService,
-        (): (),
     ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
         let found = cr
             .status
