@@ -83,7 +83,7 @@ fn process_that_finds_no_kubeconfig_ends_with_exit_code_1() {
 }
 
 #[test]
-fn value_that_cannot_be_read_is_refused_with_what_to_write_and_exit_code_2() {
+fn unreadable_value_is_refused_with_what_to_write() {
     let output = output(&["run", "--role", "ho", "--resync", "soon"]);
     assert_eq!(output.status.code(), Some(2));
     let first = text(&output.stderr).lines().next();

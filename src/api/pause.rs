@@ -5,6 +5,9 @@ use jiff::fmt::temporal::Pieces;
 
 const TRUE: [&str; 6] = ["1", "t", "T", "TRUE", "true", "True"];
 
+/// Go reads offsets of up to 24 hours and 60 minutes, jiff more. In seconds.
+const BEYOND_EVERY_OFFSET: i32 = 25 * 60 * 60;
+
 /// Whether the reconciliation of a cluster is paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paused {
@@ -48,7 +51,11 @@ fn rfc3339(text: &str) -> Option<Timestamp> {
     }
     let parsed = Pieces::parse(text).ok()?;
     let local = parsed.date().to_datetime(parsed.time()?);
-    let utc = parsed.to_numeric_offset()?.to_timestamp(local);
+    let offset = parsed.to_numeric_offset()?;
+    if offset.seconds().abs() >= BEYOND_EVERY_OFFSET {
+        return None;
+    }
+    let utc = offset.to_timestamp(local);
     Some(utc.unwrap_or(Timestamp::MAX))
 }
 
@@ -140,6 +147,8 @@ mod tests {
             "20990101T000000Z",
             "2099-01-01T9:00:00Z",
             "2099-01-01T00:00:00+02",
+            "2099-01-01T00:00:00+25:00",
+            "2099-01-01T00:00:00-25:59",
             "2099-01-01T00:00:00+01:60",
             "2099-01-01T00:00:00+0200",
             "2099-01-01T00:00:00Z[UTC]",

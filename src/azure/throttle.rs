@@ -58,10 +58,12 @@ impl Throttle {
         ends.into_iter().flatten().max().map(|end| end - now)
     }
 
-    /// Notes that the budget is exhausted for this long, as the one who counts it answered.
+    /// Notes that the budget is exhausted for this long, as the one who counts it answered. Of several answers the one
+    /// that asks for the latest time counts.
     pub fn used_up(&self, subscription: &SubscriptionId, budget: Budget, counts: Counts, wait: Duration, now: Instant) {
         let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
-        until.insert((subscription.clone(), budget, counts), now + wait);
+        let end = until.entry((subscription.clone(), budget, counts)).or_insert(now);
+        *end = (*end).max(now + wait);
     }
 }
 
@@ -78,6 +80,17 @@ pub fn count_budgets(headers: &HeaderMap, counters: &dyn Counters) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn later_answer_makes_no_wait_shorter() {
+        let (throttle, one) = (Throttle::default(), SubscriptionId::parse("a").unwrap());
+        let now = Instant::now();
+        for seconds in [300, 60] {
+            throttle.used_up(&one, Budget::Reads, Counts::Arm, Duration::from_secs(seconds), now);
+        }
+        let wait = throttle.wait(&one, Budget::Reads, Kind::Zone, now);
+        assert_eq!(wait, Some(Duration::from_secs(300)));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_used_up_budget_holds_its_own_kind_of_call_until_its_time() {

@@ -137,7 +137,10 @@ pub(super) fn log_format(text: &str) -> Result<telemetry::Format, &'static str> 
 }
 
 pub(super) fn log_filter(text: &str) -> Result<String, &'static str> {
-    let wrong = "not a log filter: write error, warn, info, debug, trace or target=level, with commas between";
-    let checked = telemetry::filter(text).map(|_| text.to_owned());
-    checked.map_err(|_| wrong)
+    const WRONG: &str = "not a log filter: write error, warn, info, debug, trace or target=level, with commas between";
+    // Without any directive nothing would be logged.
+    if text.split(',').all(|directive| directive.trim().is_empty()) {
+        return Err(WRONG);
+    }
+    telemetry::filter(text).map(|_| text.to_owned()).map_err(|_| WRONG)
 }

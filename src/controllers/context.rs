@@ -22,6 +22,7 @@ use crate::runtime::Runtime;
 use crate::runtime::event::{Event, What};
 use crate::runtime::failures::Failures;
 use crate::runtime::polls::Polls;
+use crate::runtime::rate::Rates;
 use crate::runtime::reconcile::{Admission, ReconcileContext};
 use crate::runtime::recorder::{Recorder, Reporter};
 
@@ -83,6 +84,7 @@ impl Context {
                 kube,
                 field_manager: role.field_manager(),
                 failures: Failures::default(),
+                rates: Rates::default(),
                 metrics,
                 resync,
             },

@@ -145,17 +145,19 @@ async fn record_once(
     }
 }
 
-/// Removes the role's finalizer and intent in one guarded patch, then emits `events`, which report what became of the
-/// resources.
+/// Removes the role's finalizer and intent in one guarded patch, then forgets the resources of `steps` and emits
+/// `events`, which report what became of them. A patch that fails is repeated with what was observed until then.
 pub async fn release(
     cx: &Context,
     cr: AzurePrivateLinkService,
     also: Option<&ObjectReference>,
+    steps: &[Step],
     events: &[Event],
 ) -> Result<AzurePrivateLinkService, ReconcileError> {
     let finalizer = cx.role.finalizer();
     let patch = intent::release_patch(&cr, cx.role);
     let released = patch_object(cx, &cr, &patch).await?;
+    steps.iter().for_each(|step| cx.arm.observations.forget(&step.id));
     tracing::info!(namespace = cr.namespace(), name = cr.name_any(), finalizer, "released");
     cx.runtime.events.emit(&event_targets(&released, also), events).await;
     Ok(released)

@@ -20,8 +20,8 @@ use super::cluster_index::ClusterIndex;
 use super::context::Context;
 use super::hosted_cluster;
 use super::reconciler::ReconcilesCustomResource;
-use crate::api::markers::{CLUSTER_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER};
-use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, Prune, other_writer};
+use crate::api::markers::{EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER};
+use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, Prune, other_writer};
 use crate::azure::id::ResourceId;
 use crate::metrics::{Controller as Label, Watched};
 use crate::names;
@@ -34,7 +34,7 @@ mod heard;
 mod whom;
 
 use heard::{changes, gone};
-use whom::{concerned, control_planes_of, in_its_namespace, siblings};
+use whom::{concerned, control_planes_of, hosted_cluster_of, in_its_namespace, siblings};
 
 /// An object that can be watched.
 trait Watchable:
@@ -352,10 +352,7 @@ pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope) {
             })
         });
     let (reader, clusters) = stored(clusters);
-    let named = cx.resources.follow().filter_map(async |cr| {
-        let cluster: ClusterRef = cr.annotations().get(CLUSTER_ANNOTATION)?.parse().ok()?;
-        Some(ObjectRef::new(&cluster.name).within(&cluster.namespace))
-    });
+    let named = cx.resources.follow().filter_map(async |cr| hosted_cluster_of(&cr));
     let controller = Controller::for_stream(clusters.touched_objects(), reader)
         .reconcile_on(named)
         .reconcile_all_on(scope.changes());

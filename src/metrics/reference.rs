@@ -64,7 +64,7 @@ fn values(metric: &str, label: &str) -> String {
         ("name", _) => "name of the custom resource".into(),
         ("quota", _) => quoted(QUOTAS.map(|(quota, _)| quota)),
         ("reason", "hyperlink_requeues_total") => {
-            "`resync`, `read_due`, `list_due`, `poll`, `other_writer`, `too_early`, `conflict`, `failed`, `panicked`, \
+            "`resync`, `read_due`, `list_due`, `poll`, `other_writer`, `conflict`, `failed`, `panicked`, \
              `may_come_late`, `nat_prefix_refused`, or the reason of the condition that time may change"
                 .into()
         }

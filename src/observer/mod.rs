@@ -14,7 +14,6 @@ use k8s_openapi::api::core::v1::Service;
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::Store;
 use kube::{Api, Resource, ResourceExt};
-use tokio::time::Instant;
 
 use crate::api::HostedControlPlane;
 use crate::api::markers::SERVICES;
@@ -25,7 +24,6 @@ use crate::metrics::{Controller, ReconcileResult};
 use crate::runtime::call::{ReconcileError, within};
 use crate::runtime::event::{Event, What};
 use crate::runtime::guard;
-use crate::runtime::rate::Rates;
 use crate::runtime::requeue::Requeue;
 use decide::Verdict;
 
@@ -36,8 +34,6 @@ pub struct Observer {
     cloud: &'static str,
     /// The external Services with the label that marks them, as the watch last delivered them.
     external: Store<Service>,
-    /// How often each control plane is read.
-    rates: Rates,
 }
 
 /// The outcome of reconciling one Service, or the host names.
@@ -74,11 +70,8 @@ impl ServiceOutcome {
     }
 }
 
-/// Reconciles one control plane, unless it is too early.
+/// Reconciles one control plane.
 pub async fn reconcile(cached: Arc<HostedControlPlane>, observer: Arc<Observer>) -> Action {
-    if let Err(wait) = observer.rates.take(&cached.uid().unwrap_or_default(), Instant::now()) {
-        return Action::requeue(wait);
-    }
     let reconcile = observer.reconcile(&cached);
     guard::counted(&observer.cx.runtime, Controller::Observer, cached.as_ref(), reconcile).await
 }
@@ -86,12 +79,7 @@ pub async fn reconcile(cached: Arc<HostedControlPlane>, observer: Arc<Observer>)
 impl Observer {
     /// An observer that watches this cloud.
     pub fn new(cx: Arc<Context>, cloud: &'static str, external: Store<Service>) -> Self {
-        Self {
-            cx,
-            cloud,
-            external,
-            rates: Rates::default(),
-        }
+        Self { cx, cloud, external }
     }
 
     /// What the observer works with.
@@ -205,7 +193,6 @@ impl Observer {
     pub fn forget(&self, uid: &str) {
         self.cx.runtime.failures.over(uid);
         self.cx.runtime.events.forget(uid);
-        self.rates.forget(uid);
     }
 }
 

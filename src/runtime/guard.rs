@@ -5,6 +5,7 @@ use std::panic::AssertUnwindSafe;
 use futures::FutureExt;
 use kube::ResourceExt;
 use kube::runtime::controller::Action;
+use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
 use super::Runtime;
@@ -35,7 +36,8 @@ pub async fn catch_panic<T>(
     })
 }
 
-/// Runs and counts a reconcile that returns its result and when the next one is due; `None`: at the next event.
+/// Runs and counts a reconcile that returns its result and when the next one is due; `None`: at the next event. One that
+/// exceeds the rate of its object waits and is not counted.
 pub async fn counted(
     runtime: &Runtime,
     controller: Controller,
@@ -45,6 +47,9 @@ pub async fn counted(
     let (namespace, name) = (object.namespace(), object.name_any());
     let span = tracing::info_span!("reconcile", controller = controller.label(), namespace, name);
     let uid = object.uid().unwrap_or_default();
+    if let Err(wait) = runtime.rates.take(&uid, Instant::now()) {
+        return Action::requeue(wait);
+    }
     let running = runtime.metrics.reconcile(controller);
     let to_its_end = async {
         let ended = reconcile.await.inspect(|_| runtime.failures.over(&uid));
@@ -68,4 +73,34 @@ pub(super) fn requeue(runtime: &Runtime, controller: Controller, next: Requeue) 
 
 fn after(retry: Retry) -> (ReconcileResult, Option<Requeue>) {
     (retry.result, Some(retry.requeue))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use http::{Request, Response};
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::client::Body;
+
+    use super::*;
+    use crate::controllers::context::sample;
+
+    #[tokio::test(start_paused = true)]
+    async fn object_that_changes_without_end_is_reconciled_seldom() {
+        let nobody =
+            tower::service_fn(|_: Request<Body>| std::future::pending::<Result<Response<Body>, tower::BoxError>>());
+        let cx = sample::context(kube::Client::new(nobody, "default"));
+        let mut object = ConfigMap::default();
+        object.metadata.uid = Some("u".to_owned());
+        let reconciles = AtomicUsize::new(0);
+        for _ in 0..100 {
+            let reconcile = async {
+                reconciles.fetch_add(1, Ordering::SeqCst);
+                Ok((ReconcileResult::Ready, None))
+            };
+            counted(&cx.runtime, Controller::Observer, &object, reconcile).await;
+        }
+        assert_eq!(reconciles.load(Ordering::SeqCst), 20);
+    }
 }

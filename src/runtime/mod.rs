@@ -23,6 +23,7 @@ use kube::api::PatchParams;
 
 use crate::metrics::Metrics;
 use failures::Failures;
+use rate::Rates;
 use recorder::Recorder;
 
 /// What every reconcile of one process works with, whatever it reconciles.
@@ -35,6 +36,8 @@ pub struct Runtime {
     pub events: Recorder,
     /// How many reconciles in a row have failed.
     pub failures: Failures,
+    /// How often each object is reconciled that no pacer holds back.
+    pub rates: Rates,
     /// The metrics of this process.
     pub metrics: Arc<Metrics>,
     /// The interval at which objects are reconciled though nothing has changed.

@@ -100,12 +100,6 @@ impl Rates {
             .or_default()
             .take_within(self.limit, now)
     }
-
-    /// Forgets an object that is gone.
-    pub fn forget(&self, uid: &str) {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        all.rates.remove(uid);
-    }
 }
 
 #[cfg(test)]

@@ -199,6 +199,12 @@ impl<R: Reconciler> Runner<R> {
         guard::requeue(self.cx.runtime(), self.label, requeue)
     }
 
+    /// Requeues without a reconcile, at the time until which it has to wait or when another writer is to be answered.
+    fn too_early(&self, object: &R::Object, wait: Duration) -> Action {
+        let answer = self.cx.next_answer(object);
+        Action::requeue(answer.map_or(wait, |after| after.min(wait)))
+    }
+
     async fn reconcile(&self, cached: &R::Object) -> Action {
         let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
         let correlation = Uuid::new_v4();
@@ -224,7 +230,7 @@ impl<R: Reconciler> Runner<R> {
             .pacer
             .begin((&namespace, &name), &begun.uid, begun.fingerprint, Instant::now());
         if let Err(wait) = paced {
-            return self.action(cached, Requeue::new(wait, Requeue::TOO_EARLY));
+            return self.too_early(cached, wait);
         }
         match self.paced(&namespace, &name, correlation, &mut begun).await {
             Ok(action) => action,
@@ -261,7 +267,7 @@ impl<R: Reconciler> Runner<R> {
         let (inputs, inputs_fingerprint) = self.reconciler.inputs(&self.cx, &object).await?;
         begun.fingerprint = self.fingerprint(&object).with(&inputs_fingerprint);
         if let Some(wait) = self.pacer.early(uid, begun.fingerprint, Instant::now()) {
-            return Ok(self.action(&object, Requeue::new(wait, Requeue::TOO_EARLY)));
+            return Ok(self.too_early(&object, wait));
         }
         if self.pacer.has_changed(uid, begun.fingerprint) {
             self.cx.changed(uid);

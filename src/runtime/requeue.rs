@@ -22,8 +22,6 @@ impl Requeue {
     pub const POLL: &str = "poll";
     /// Another writer of the status is to be answered.
     pub const OTHER_WRITER: &str = "other_writer";
-    /// The reconcile came earlier than it was due.
-    pub const TOO_EARLY: &str = "too_early";
     /// Somebody else changed the object first.
     pub const CONFLICT: &str = "conflict";
     /// The reconcile failed.

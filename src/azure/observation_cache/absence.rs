@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_there_is_missed_for_a_while_and_then_gone_since_the_first_read() {
+    async fn what_was_there_is_missed_first_and_gone_later() {
         let (mut absence, now) = (Absence::default(), Instant::now());
         let later = now + MISSED;
         assert_eq!(absence.note_missed(now), None, "it was never there");
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_deleted_or_found_before_is_not_taken_for_never_there() {
+    async fn what_was_there_before_is_not_taken_for_never_there() {
         let now = Instant::now();
         let never_there = |last: Option<&Observed>, deletes| {
             let mut absence = Absence::default();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn operation_that_shows_nothing_ends_the_absence_and_does_not_show_the_resource() {
+    async fn operation_that_shows_nothing_ends_the_absence() {
         let (mut absence, now) = (Absence::default(), Instant::now());
         absence.note_absent(None, false, now);
         absence.note_in_progress(false);

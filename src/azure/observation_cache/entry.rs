@@ -148,7 +148,7 @@ mod tests {
     };
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_never_there_is_gone_when_reads_have_shown_it_for_long() {
+    async fn what_was_never_there_is_gone_after_reads_for_long() {
         let now = Instant::now();
         let mut entry = Entry::new(Kind::Zone, now);
         let later = now + GONE_FOR;

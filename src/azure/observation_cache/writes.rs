@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn created_resource_is_made_here_until_it_is_gone_or_others_may_write() {
+    async fn created_resource_is_made_here_until_others_may_write() {
         let now = Instant::now();
         let made = || {
             let mut writes = Writes::default();

@@ -50,6 +50,11 @@ use super::*;
 #[case("log-format", "xml", ": unknown format: use text or json")]
 #[case(
     "log-level",
+    ",",
+    ": not a log filter: write error, warn, info, debug, trace or target=level, with commas between"
+)]
+#[case(
+    "log-level",
     "hyperlink=loud",
     ": not a log filter: write error, warn, info, debug, trace or target=level, with commas between"
 )]

@@ -106,9 +106,7 @@ impl<'a, C: CustomResourceReconciler> Driver<'a, C> {
         controller.remember(cx, &cr, inputs, &mut decision, &outcomes);
         match self.conclusion(&cr, &decision, &outcomes).await {
             Conclusion::Release(events) => {
-                let observations = &cx.arm.observations;
-                decision.steps.iter().for_each(|step| observations.forget(&step.id));
-                let cr = release(cx, cr, also, &events).await?;
+                let cr = release(cx, cr, also, &decision.steps, &events).await?;
                 return Ok(ReconcileOutcome::released(cr));
             }
             Conclusion::Wait(requeue) => {

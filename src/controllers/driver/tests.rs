@@ -59,6 +59,22 @@ async fn intent_is_not_recorded_on_what_went_meanwhile(#[case] meanwhile: Value,
     assert_eq!(patches.load(Ordering::SeqCst), if recorded { 2 } else { 1 });
 }
 
+/// A lock counts from the first refusal: it must not count anew because somebody else wrote the object.
+#[tokio::test]
+async fn release_that_is_refused_forgets_nothing() {
+    let cx = context(cr(&json!({})), Arc::default());
+    let id = samples::id(&samples::guest("privateDnsZones/z"));
+    let locked = ArmError::own(Class::Denied, "ScopeLocked");
+    let observations = &cx.arm.observations;
+    observations.delete_failed(Kind::Zone, &id, &locked, Instant::now());
+    let steps = [Step::remove(Kind::Zone, id.clone())];
+    let refused = release(&cx, cr(&json!({})), None, &steps, &[]).await;
+    assert!(refused.is_err_and(|error| error.conflict()));
+    assert!(observations.failing(&id).is_some());
+    release(&cx, cr(&json!({})), None, &steps, &[]).await.unwrap();
+    assert!(observations.failing(&id).is_none());
+}
+
 #[rstest]
 #[case::refused(Class::Invalid, Why::Absent, Outcome::Accepted, true)]
 #[case::denied_and_under_way_again(Class::Denied, Why::InProgress, Outcome::Nothing, true)]

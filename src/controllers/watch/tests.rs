@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::api::Role;
+use crate::api::markers::CLUSTER_ANNOTATION;
 use crate::controllers::context::sample::{self, Script};
 use crate::controllers::custom_resources::CustomResources;
 use crate::controllers::samples;

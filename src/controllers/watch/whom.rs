@@ -7,7 +7,7 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Resource, ResourceExt};
 
 use crate::api::markers::{CLUSTER_ANNOTATION, SERVICES};
-use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, Reason};
+use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, Reason};
 use crate::controllers::claims::{Claim, Holder};
 use crate::controllers::cluster_index::ClusterIndex;
 use crate::controllers::custom_resources::CustomResources;
@@ -48,6 +48,14 @@ fn is_contested(cr: &AzurePrivateLinkService) -> bool {
     let contested = [Reason::DuplicateIdentity, Reason::HostNameClaimed].map(Reason::as_str);
     let mut conditions = cr.status.iter().flat_map(|status| &status.conditions);
     conditions.any(|condition| contested.contains(&condition.reason.as_str()))
+}
+
+/// The HostedCluster that a custom resource names, if its control plane is in the namespace of the custom resource.
+/// Whoever may write in another namespace must not cause reconciles of it.
+pub(super) fn hosted_cluster_of(cr: &AzurePrivateLinkService) -> Option<ObjectRef<HostedCluster>> {
+    let cluster: ClusterRef = cr.annotations().get(CLUSTER_ANNOTATION)?.parse().ok()?;
+    let is_own = cr.namespace()? == names::control_plane_namespace(&cluster);
+    is_own.then(|| ObjectRef::new(&cluster.name).within(&cluster.namespace))
 }
 
 /// The custom resources in the namespace of a control plane that are served: there may be thousands of others, and
@@ -94,4 +102,28 @@ where
     let mut all = known.state();
     all.retain(|object| fits(object));
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::controllers::samples;
+
+    #[rstest]
+    #[case("clusters/c", "clusters-c", Some("c"))]
+    #[case("clusters/c", "clusters-d", None)]
+    #[case("c", "c", None)]
+    fn other_namespace_reconciles_no_hosted_cluster(
+        #[case] named: &str,
+        #[case] namespace: &str,
+        #[case] cluster: Option<&str>,
+    ) {
+        let mut cr = samples::cr(json!({}), json!({CLUSTER_ANNOTATION: named}));
+        cr.metadata.namespace = Some(namespace.to_owned());
+        let found = hosted_cluster_of(&cr).map(|found| found.name);
+        assert_eq!(found.as_deref(), cluster);
+    }
 }
