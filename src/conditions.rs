@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::api::{ConditionType, Reason, Status};
-use crate::azure::error::Class;
+use crate::engine::failure::Class;
 
 /// A condition that was just decided; when it last changed is not known yet.
 #[derive(Debug, Clone, PartialEq, Eq)]

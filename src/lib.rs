@@ -7,6 +7,7 @@ pub mod azure;
 pub mod conditions;
 pub mod config;
 pub mod controllers;
+pub mod engine;
 pub mod http;
 pub mod hypershift;
 pub mod metrics;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::api::ClusterRef;
 use crate::api::markers::PRIVATE_ROUTER;
 use crate::azure::id::{IdError, ResourceId, SubscriptionId};
+use crate::azure::kinds::Kind;
 use crate::azure::owner_tags::OwnerTags;
-use crate::azure::resource::Kind;
 
 /// The tag (metadata, on records) that proves which cluster a resource belongs to.
 pub const CLUSTER_ID_TAG: &str = "hypershift.openshift.io_cluster-id";

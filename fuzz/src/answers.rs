@@ -11,18 +11,19 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::executor::block_on;
 use http::{HeaderName, HeaderValue, Request, Response};
-use hyperlink::azure::client::{Answer, Client, Condition, Reconcile};
-use hyperlink::azure::error::{ArmError, Class, WriteError};
+use hyperlink::azure::client::{Answer, Client};
+use hyperlink::azure::error::ArmError;
 use hyperlink::azure::id::ResourceId;
-use hyperlink::azure::operation::OperationState;
+use hyperlink::azure::kinds::Kind;
+use hyperlink::azure::operation;
 use hyperlink::azure::ports::{Counters, Gate, ObservedCall};
-use hyperlink::azure::resource::Kind;
 use hyperlink::azure::transport::{Transport, TransportError};
+use hyperlink::engine::client::{Condition, OperationState, Reconcile, WriteError};
+use hyperlink::engine::failure::Class;
 use serde_json::json;
 use url::Url;
 
-use super::bodies;
-use super::desired;
+use super::{bodies, desired};
 
 const HOST: &str = "arm.test";
 /// The longest wait that is accepted from Azure.
@@ -70,7 +71,7 @@ async fn call(client: &Client, word: &[u8], id: &ResourceId) {
 }
 
 /// The answer to a write that the gate lets pass.
-fn of_write(result: Result<Answer, WriteError>) -> Result<Answer, ArmError> {
+fn of_write(result: Result<Answer, WriteError<ArmError>>) -> Result<Answer, ArmError> {
     result.map_err(|error| match error {
         WriteError::Failed(error) => error,
         WriteError::NotLeading => panic!("the gate is open"),
@@ -84,13 +85,13 @@ async fn is_one(client: &Client, id: &ResourceId, answer: &Answer) {
             .retry_after
             .is_none_or(|wait| wait <= LONGEST_WAIT && !wait.is_zero())
     );
-    state_is_one(&OperationState::of(answer));
+    state_is_one(&operation::state(answer));
     if let Some(operation) = &answer.operation {
         state_is_one(&client.operation(Reconcile::begin(), Kind::Zone, id, operation).await);
     }
 }
 
-fn state_is_one(state: &Result<OperationState, ArmError>) {
+fn state_is_one(state: &Result<OperationState<ArmError>, ArmError>) {
     match state {
         Ok(OperationState::Failed(error)) | Err(error) => is_bounded(error),
         Ok(OperationState::Running(wait)) => assert!(wait.is_none_or(|wait| wait <= LONGEST_WAIT)),

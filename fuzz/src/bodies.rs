@@ -1,9 +1,10 @@
 //! Bodies of resources: whatever Azure shows, a write brings what is desired, and only what is owned is deleted.
 
+use hyperlink::azure::arm::{Arm, Observed};
 use hyperlink::azure::kinds::load_balancer::internal_frontends;
 use hyperlink::azure::kinds::{private_endpoint, private_link_service, record, subnet, zone, zone_link};
-use hyperlink::azure::plan::{Verb, ensure_absent, ensure_present};
-use hyperlink::azure::resource::{Observed, Resource};
+use hyperlink::engine::plan::{Verb, ensure_absent, ensure_present};
+use hyperlink::engine::resource::Resource;
 use serde_json::{Value, json};
 
 use super::desired::{self, NET};
@@ -14,7 +15,7 @@ const ALIAS: &str = "pls-x.6b1f0a2c-3d4e-4f50-8a61-7b8c9d0e1f22.westus2.azure.pr
 /// A resource as it is desired, or as JSON, with something changed.
 pub(crate) fn observed(data: &[u8]) {
     let mut input = Input(data);
-    let all: [&dyn Resource; 6] = [
+    let all: [&dyn Resource<Arm>; 6] = [
         &desired::subnet(),
         &desired::link_service(),
         &desired::endpoint(ALIAS),
@@ -25,7 +26,7 @@ pub(crate) fn observed(data: &[u8]) {
     let (choice, raw) = (usize::from(input.byte()), input.byte() % 4 == 0);
     let desired = all[choice % all.len()];
     let mut body = desired.body(None);
-    body["id"] = json!(desired.id().to_string());
+    body["id"] = json!(desired.key().to_string());
     body["etag"] = json!("x");
     body["properties"]["provisioningState"] = json!("Succeeded");
     if raw {
@@ -40,7 +41,7 @@ pub(crate) fn observed(data: &[u8]) {
     brings_what_is_desired(desired, body);
 }
 
-fn brings_what_is_desired(desired: &dyn Resource, body: Value) {
+fn brings_what_is_desired(desired: &dyn Resource<Arm>, body: Value) {
     let owned = desired.is_owned(&body);
     let observed = Observed::Found(body);
     let step = ensure_present(desired, &observed);

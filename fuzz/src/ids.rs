@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use hyperlink::azure::id::{IdError, ResourceId, SubscriptionId, is_group_name, location, lower, same};
-use hyperlink::azure::resource::Kind;
+use hyperlink::azure::kinds::Kind;
 use hyperlink::azure::scope::Scope;
 
 use super::mutate::Input;

@@ -3,9 +3,9 @@
 use hyperlink::api::markers::{ABANDON, CLUSTER_ANNOTATION, CPO_INTENT, HO_INTENT};
 use hyperlink::api::prune::read_part;
 use hyperlink::api::{AzurePrivateLinkService, ClusterRef, Paused, Reason, Role, pause};
+use hyperlink::azure::arm::Observed;
 use hyperlink::azure::id::{ResourceId, SubscriptionId, same};
-use hyperlink::azure::plan::Verb;
-use hyperlink::azure::resource::{Kind, Observed};
+use hyperlink::azure::kinds::Kind;
 use hyperlink::controllers::abandon;
 use hyperlink::controllers::facts::{Facts, Need};
 use hyperlink::controllers::identity::{DeletedCluster, Identity};
@@ -14,6 +14,7 @@ use hyperlink::controllers::private_link_service::frontend::FrontendMatch;
 use hyperlink::controllers::private_link_service::nat_prefix::NatSubnetRules;
 use hyperlink::controllers::private_link_service::plan::{PrivateLinkServiceInputs, Settings};
 use hyperlink::controllers::private_link_service::teardown::teardown;
+use hyperlink::engine::plan::Verb;
 use hyperlink::hypershift::problem::Problem;
 use hyperlink::names;
 use jiff::Timestamp;
@@ -104,7 +105,7 @@ fn forged(text: &str, absences: u8) {
                 .for_each(|need| answer(&mut facts, need, &identity, absences)),
             Ok(decision) => {
                 let deleted = decision.steps.iter().filter(|step| step.verb == Verb::Delete);
-                return deleted.for_each(|step| may_be_deleted(&step.id, &identity, &settings));
+                return deleted.for_each(|step| may_be_deleted(&step.key, &identity, &settings));
             }
         }
     }

@@ -9,18 +9,18 @@ use http::{Method, Request, Response};
 use serde_json::Value;
 use tokio::time::Instant;
 use url::Url;
-use uuid::Uuid;
 
-use super::call_budget::CallBudgets;
-use super::error::{ArmError, Class, WriteError};
+use super::error::{ArmError, CALL_BUDGET_EXHAUSTED};
 use super::id::{ResourceId, SubscriptionId};
 use super::kinds::Kind;
-pub use super::message::Condition;
-use super::message::{is_sendable, request, retry_after, shows};
-use super::operation::OperationState;
+use super::message::{conditional, is_sendable, request, retry_after, shows};
+use super::operation;
 use super::ports::{CallVerb, Counters, Gate, ObservedCall};
 use super::throttle::{Budget, Counts, Throttle, count_budgets};
 use super::transport::{Transport, TransportError};
+use crate::engine::call_budget::CallBudgets;
+use crate::engine::client::{Condition, OperationState, Reconcile, WriteError};
+use crate::engine::failure::Class;
 
 /// The largest number of pages of one list.
 const MAX_PAGES: usize = 1_000;
@@ -30,25 +30,6 @@ const MAX_ITEMS: usize = 25_000;
 const MAX_LIST: usize = 16 << 20;
 /// The wait after an answer that throttles and gives no time.
 const THROTTLED_WAIT: Duration = Duration::from_secs(60);
-
-/// What all calls of one reconcile share.
-#[derive(Debug, Clone, Copy)]
-pub struct Reconcile {
-    /// The correlation id: sent as `x-ms-correlation-request-id`, and logged.
-    pub correlation: Uuid,
-    /// When it began. What was read before may not show the change that caused it.
-    pub began: Instant,
-}
-
-impl Reconcile {
-    /// Begins a reconcile with a new correlation id.
-    pub fn begin() -> Self {
-        Self {
-            correlation: Uuid::new_v4(),
-            began: Instant::now(),
-        }
-    }
-}
 
 /// A successful answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -170,10 +151,10 @@ impl Client {
         id: &ResourceId,
         body: &Value,
         condition: &Condition,
-    ) -> Result<Answer, WriteError> {
+    ) -> Result<Answer, WriteError<ArmError>> {
         let address = id.to_string();
         let url = self.url(kind, &address);
-        let request = condition.on(request(Method::PUT, &url, Some(body)));
+        let request = conditional(request(Method::PUT, &url, Some(body)), condition);
         let call = Call {
             reconcile,
             kind,
@@ -192,7 +173,7 @@ impl Client {
         kind: Kind,
         id: &ResourceId,
         condition: &Condition,
-    ) -> Result<Answer, WriteError> {
+    ) -> Result<Answer, WriteError<ArmError>> {
         let address = id.to_string();
         let url = self.url(kind, &address);
         let call = Call {
@@ -204,7 +185,7 @@ impl Client {
             address: &address,
         };
         match self
-            .write(call, condition.on(request(Method::DELETE, &url, None)))
+            .write(call, conditional(request(Method::DELETE, &url, None), condition))
             .await
         {
             Err(WriteError::Failed(error)) if error.class == Class::Gone => Ok(Answer {
@@ -225,7 +206,7 @@ impl Client {
         kind: Kind,
         id: &ResourceId,
         url: &Url,
-    ) -> Result<OperationState, ArmError> {
+    ) -> Result<OperationState<ArmError>, ArmError> {
         let url = self.own_url(url.as_str())?;
         let call = Call {
             reconcile,
@@ -236,7 +217,7 @@ impl Client {
             address: &format!("{id}?operation"),
         };
         let answer = self.call(call, request(Method::GET, &url, None)).await?;
-        OperationState::of(&answer)
+        operation::state(&answer)
     }
 
     fn url(&self, kind: Kind, path: &str) -> Url {
@@ -259,12 +240,17 @@ impl Client {
 
     /// Takes a call from the call budget of `address`. If none is left, that is a defect, and is logged as one.
     fn within_call_budget(&self, kind: Kind, address: &str) -> Result<(), ArmError> {
-        let result = self.call_budgets.take(kind, address, Instant::now());
-        if result.is_err() {
+        let taken = self
+            .call_budgets
+            .take(kind.spec().rules.shared, address, Instant::now());
+        taken.map_err(|wait| {
             self.counters.call_budget_exhausted(kind);
             tracing::error!(kind = kind.label(), address, "call budget exhausted: not sent");
-        }
-        result
+            ArmError {
+                retry_after: Some(wait),
+                ..ArmError::own(Class::Throttled, CALL_BUDGET_EXHAUSTED)
+            }
+        })
     }
 
     async fn call(&self, call: Call<'_>, request: Request<Bytes>) -> Result<Answer, ArmError> {
@@ -293,7 +279,7 @@ impl Client {
     }
 
     /// Sends a write. The gate is asked last, when the transport is ready to send it at once.
-    async fn write(&self, call: Call<'_>, request: Request<Bytes>) -> Result<Answer, WriteError> {
+    async fn write(&self, call: Call<'_>, request: Request<Bytes>) -> Result<Answer, WriteError<ArmError>> {
         self.within_throttle(&call)?;
         self.within_call_budget(call.kind, call.address)?;
         let began = Instant::now();

@@ -5,46 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// What an error means for the caller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Class {
-    /// The resource, its parent or its group does not exist.
-    Gone,
-    /// An operation on this or another resource stands in the way. It lasts seconds.
-    Busy,
-    /// A request budget is exhausted, for as long as Azure says.
-    Throttled,
-    /// Azure does not allow the request, or does not know the identity.
-    Denied,
-    /// Azure does not accept this request as it is.
-    Invalid,
-    /// Azure gave no usable answer.
-    Down,
-}
-
-impl Class {
-    /// Every class, for tables and labels.
-    pub const ALL: [Class; 6] = [
-        Class::Gone,
-        Class::Busy,
-        Class::Throttled,
-        Class::Denied,
-        Class::Invalid,
-        Class::Down,
-    ];
-
-    /// The value of the metric label.
-    pub fn label(self) -> &'static str {
-        match self {
-            Class::Gone => "gone",
-            Class::Busy => "busy",
-            Class::Throttled => "throttled",
-            Class::Denied => "denied",
-            Class::Invalid => "invalid",
-            Class::Down => "down",
-        }
-    }
-}
+use crate::engine::failure::{Class, Failure};
 
 /// An ARM error. `Display` shows its code and advice, which are stable; Azure's own text is for the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -317,15 +278,45 @@ impl fmt::Display for ArmError {
 
 impl std::error::Error for ArmError {}
 
-/// Why a write was not accepted.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum WriteError {
-    /// The gate was shut: the write was not sent, as this process may not write any more.
-    #[error("not leading: not sent")]
-    NotLeading,
-    /// Azure refused the write, or it could not be sent.
-    #[error(transparent)]
-    Failed(#[from] ArmError),
+impl Failure for ArmError {
+    fn own(class: Class, code: &'static str) -> Self {
+        Self::own(class, code)
+    }
+
+    fn missing() -> Self {
+        Self::missing()
+    }
+
+    fn class(&self) -> Class {
+        self.class
+    }
+
+    fn status(&self) -> u16 {
+        self.status
+    }
+
+    fn code(&self) -> &str {
+        &self.code
+    }
+
+    fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn delay(&self, failures: u32) -> Duration {
+        self.delay(failures)
+    }
+
+    fn with_retry_after(self, wait: Duration) -> Self {
+        Self {
+            retry_after: Some(wait),
+            ..self
+        }
+    }
+
+    fn with_lasting(self, lasting: bool) -> Self {
+        Self { lasting, ..self }
+    }
 }
 
 /// Makes foreign text harmless for logs: no control characters, no blanks before it, limited length.

@@ -4,25 +4,25 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::client::{Client, Reconcile};
+use super::client::Client;
 use super::error::ArmError;
-use super::id::SubscriptionId;
-use super::inventory::Inventory;
+use super::id::{SubscriptionId, lower};
 use super::kinds::Kind;
 use super::kinds::load_balancer::{Frontend, internal_frontends};
-use super::lists::{Lists, in_time};
+use crate::engine::client::Reconcile;
+use crate::engine::lists::{Lists, in_time};
 
 /// The frontends of one process, by the path of the list of load balancers.
 #[derive(Debug, Default)]
-pub(super) struct Frontends(Lists<Vec<Frontend>>);
+pub struct Frontends(Lists<Vec<Frontend>, ArmError>);
 
-impl Inventory {
+impl Frontends {
     /// The internal frontends in a subscription or a group, and when they were observed: at most `max_age` ago. If the
     /// list is older, one call reads it again.
     ///
     /// # Errors
     /// A failure is shared too. Its `retry_after` is the time for which the list is still not tried again.
-    pub async fn frontends(
+    pub async fn list(
         &self,
         client: &Client,
         reconcile: Reconcile,
@@ -38,7 +38,7 @@ impl Inventory {
         let path = format!("/subscriptions/{subscription}{group_part}/providers/{provider}/{name}");
         // A list that was started after this call is new enough, however long it took.
         let since = Instant::now().checked_sub(max_age);
-        let shared = self.frontends.0.at(&path);
+        let shared = self.0.at(&lower(&path));
         let mut last = shared.lock().await;
         let (observed, list) = match last.known(since, ArmError::delay) {
             Some(known) => known,

@@ -9,6 +9,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::id::{ResourceId, same};
+use crate::engine::client::Condition;
 
 /// A request for JSON, with this body.
 pub(super) fn request(method: Method, url: &Url, body: Option<&Value>) -> Request<Bytes> {
@@ -28,32 +29,19 @@ pub(super) fn request(method: Method, url: &Url, body: Option<&Value>) -> Reques
     request
 }
 
-/// The precondition of a write.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Condition {
-    /// No precondition at all.
-    Any,
-    /// Only if the resource does not exist.
-    New,
-    /// Only if the resource is unchanged since this etag.
-    Unchanged(String),
-}
-
-impl Condition {
-    /// The request under this precondition.
-    pub(super) fn on(&self, mut request: Request<Bytes>) -> Request<Bytes> {
-        let header = match self {
-            Self::Any => None,
-            Self::New => Some((IF_NONE_MATCH, "*")),
-            Self::Unchanged(etag) => Some((IF_MATCH, etag.as_str())),
-        };
-        if let Some((name, value)) = header
-            && let Ok(value) = value.parse()
-        {
-            request.headers_mut().insert(name, value);
-        }
-        request
+/// The request under this precondition.
+pub(super) fn conditional(mut request: Request<Bytes>, condition: &Condition) -> Request<Bytes> {
+    let header = match condition {
+        Condition::Any => None,
+        Condition::New => Some((IF_NONE_MATCH, "*")),
+        Condition::Unchanged(etag) => Some((IF_MATCH, etag.as_str())),
+    };
+    if let Some((name, value)) = header
+        && let Ok(value) = value.parse()
+    {
+        request.headers_mut().insert(name, value);
     }
+    request
 }
 
 /// The wait in `Retry-After`: seconds, or a date in the future (RFC 9110, 10.2.3), at most an hour. Zero, the past and

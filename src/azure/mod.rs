@@ -1,28 +1,23 @@
 //! Azure Resource Manager (ARM) as Hyperlink uses it. Knows no Kubernetes and nothing of the rest of this crate.
 
+pub mod arm;
 pub mod auth;
-pub mod call_budget;
+pub mod body;
+mod calls;
 pub mod client;
-mod deletion;
 pub mod error;
-pub mod execute;
-mod failed_reads;
-mod frontends;
+pub mod frontends;
 pub mod https;
 pub mod id;
-pub mod inventory;
 pub mod kinds;
-mod lists;
 mod message;
-pub mod observation_cache;
+pub mod observations;
 pub mod operation;
 pub mod owner_tags;
 pub mod plan;
 pub mod ports;
-pub mod read;
 pub mod read_only;
-pub mod resource;
+mod resource_list;
 pub mod scope;
 pub mod throttle;
 pub mod transport;
-pub mod write_queue;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::error::Class;
 use super::kinds::Kind;
+use crate::engine::failure::Class;
 
 /// Is asked right before each write is sent. Loss of leadership shuts it.
 pub trait Gate: Send + Sync {

@@ -13,7 +13,7 @@ use crate::api::Role;
 use crate::api::role::UnknownRole;
 use crate::azure::auth::CloudError;
 use crate::azure::id::{self, ResourceId, SubscriptionId};
-use crate::azure::resource::Kind;
+use crate::azure::kinds::Kind;
 use crate::azure::scope::Scope;
 use crate::names::{self, FrontendMatch};
 use crate::scopes_file::{ScopesFile, ScopesFileError};

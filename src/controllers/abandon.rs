@@ -8,10 +8,11 @@ use kube::ResourceExt;
 use super::decision::{Decision, error_of};
 use crate::api::markers::ABANDON;
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role};
-use crate::azure::error::{ArmError, Class};
+use crate::azure::error::ArmError;
+use crate::azure::kinds::Kind;
 use crate::azure::plan::{Outcome, Step};
-use crate::azure::resource::Kind;
 use crate::conditions;
+use crate::engine::failure::Class;
 use crate::hypershift::problem::Problem;
 use crate::runtime::event::{Event, What};
 
@@ -117,7 +118,7 @@ fn is_lock(error: &ArmError) -> bool {
 fn listed(cr: &AzurePrivateLinkService, role: Role, remaining: &[Remaining<'_>]) -> String {
     let steps = remaining.iter().map(|one| one.step);
     let steps = steps.filter(|step| step.kind != Kind::Connection);
-    let mut ids: Vec<String> = steps.map(|step| step.id.to_string()).collect();
+    let mut ids: Vec<String> = steps.map(|step| step.key.to_string()).collect();
     if ids.is_empty() {
         let status = cr.status.clone().unwrap_or_default();
         let shown = match role {

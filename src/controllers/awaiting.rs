@@ -9,8 +9,8 @@ use kube::runtime::reflector::ObjectRef;
 
 use crate::api::AzurePrivateLinkService;
 use crate::azure::id::ResourceId;
+use crate::azure::kinds::Kind;
 use crate::azure::plan::{Outcome, Step};
-use crate::azure::resource::Kind;
 
 /// A custom resource and its UID.
 type Waiting = (String, ObjectRef<AzurePrivateLinkService>);
@@ -31,7 +31,7 @@ impl Awaiting {
         };
         for (step, _) in steps.iter().zip(outcomes).filter(waits) {
             let waiting = (cr.uid().unwrap_or_default(), ObjectRef::from_obj(cr));
-            self.all().insert(step.id.clone(), waiting);
+            self.all().insert(step.key.clone(), waiting);
         }
     }
 
@@ -51,13 +51,14 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::azure::plan::{Verb, Why};
+    use crate::azure::plan::Why;
     use crate::controllers::samples::{cr, id, management};
+    use crate::engine::plan::Verb;
 
     fn step(verb: Verb) -> Step {
         Step {
             kind: Kind::Subnet,
-            id: id(&management("virtualNetworks/v/subnets/s")),
+            key: id(&management("virtualNetworks/v/subnets/s")),
             verb,
             why: Why::Absent,
             found: None,
@@ -71,15 +72,15 @@ mod tests {
         let put = || [step(Verb::Put(json!({})))];
         all.note(&waiting, &put(), &[Outcome::Accepted]);
         all.note(&waiting, &[step(Verb::Wait)], &[Outcome::Nothing]);
-        assert_eq!(all.take(&put()[0].id), None);
+        assert_eq!(all.take(&put()[0].key), None);
         all.note(&waiting, &put(), &[Outcome::Nothing]);
         assert_eq!(
-            all.take(&put()[0].id),
+            all.take(&put()[0].key),
             Some(("u".to_owned(), ObjectRef::from_obj(&waiting)))
         );
-        assert_eq!(all.take(&put()[0].id), None);
+        assert_eq!(all.take(&put()[0].key), None);
         all.note(&waiting, &put(), &[Outcome::Nothing]);
         all.forget("u");
-        assert_eq!(all.take(&put()[0].id), None);
+        assert_eq!(all.take(&put()[0].key), None);
     }
 }

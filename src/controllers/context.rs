@@ -15,8 +15,8 @@ use super::report;
 use crate::api::markers::SERVICES;
 use crate::api::{AzurePrivateLinkService, Role};
 use crate::azure::client::Client as ArmClient;
-use crate::azure::inventory::Inventory;
-use crate::azure::observation_cache::ObservationCache;
+use crate::azure::frontends::Frontends;
+use crate::azure::observations::{Inventory, ObservationCache};
 use crate::metrics::Metrics;
 use crate::runtime::Runtime;
 use crate::runtime::event::{Event, What};
@@ -54,6 +54,8 @@ pub struct ArmContext {
     pub observations: Arc<ObservationCache>,
     /// Lists of resources that all clusters share.
     pub inventory: Inventory,
+    /// Lists of frontends that all clusters share.
+    pub frontends: Frontends,
 }
 
 impl ArmContext {
@@ -63,6 +65,7 @@ impl ArmContext {
             client,
             observations: Arc::new(observations),
             inventory: Inventory::default(),
+            frontends: Frontends::default(),
         }
     }
 }

@@ -5,9 +5,10 @@ use kube::ResourceExt;
 use serde::Serialize;
 
 use crate::api::{AzurePrivateLinkService, Reason, Role, held_by};
-use crate::azure::error::{ArmError, Class};
+use crate::azure::error::ArmError;
+use crate::azure::kinds::Kind;
 use crate::azure::plan::{Outcome, Step, Why};
-use crate::azure::resource::Kind;
+use crate::engine::failure::Class;
 use crate::hypershift::problem::{Problem, has_no_time};
 use crate::runtime::requeue::Requeue;
 
@@ -113,7 +114,7 @@ impl Decision {
 /// reason if the step fails.
 pub fn step_problem(step: &Step, outcome: &Outcome, failure: Reason) -> Option<Problem> {
     let kind = step.kind.label();
-    let name = step.id.name();
+    let name = step.key.name();
     let subject = format!("{kind} {name}");
     let problem = match (outcome, &step.why) {
         (Outcome::Nothing, Why::InUse(_)) => return None,
@@ -217,15 +218,15 @@ mod tests {
 
     use super::*;
     use crate::azure::id::ResourceId;
-    use crate::azure::plan::Verb;
-    use crate::azure::resource::Kind;
+    use crate::azure::kinds::Kind;
+    use crate::engine::plan::Verb;
 
     fn step(why: Why) -> Step {
         let id = ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateEndpoints/pe")
             .unwrap();
         Step {
             kind: Kind::PrivateEndpoint,
-            id,
+            key: id,
             verb: Verb::Wait,
             why,
             found: None,

@@ -15,20 +15,19 @@ use tokio::time::Instant;
 
 use self::gone::surely_gone;
 pub use self::reconcile::Driver;
-use super::abandon;
 use super::context::Context;
 use super::decision::Decision;
 use super::facts::{Facts, Needs};
-use super::intent;
 use super::observe::until_decided;
 use super::report::fingerprint;
+use super::{abandon, intent};
 use crate::api::AzurePrivateLinkService;
-use crate::azure::client::Reconcile;
-use crate::azure::error::Class;
-use crate::azure::execute;
-use crate::azure::observation_cache::ObservationCache;
+use crate::azure::arm::Observed;
+use crate::azure::observations::ObservationCache;
 use crate::azure::plan::{Outcome, Step, Why};
-use crate::azure::resource::Observed;
+use crate::engine::client::Reconcile;
+use crate::engine::execute;
+use crate::engine::failure::Class;
 use crate::metrics::{KubeResource, KubeVerb};
 use crate::runtime::call::{ReconcileError, changing, within};
 use crate::runtime::event::Event;
@@ -92,7 +91,7 @@ pub(super) fn event_targets(cr: &AzurePrivateLinkService, also: Option<&ObjectRe
 pub fn as_reported(observations: &ObservationCache, steps: &[Step], outcomes: &[Outcome]) -> Vec<Outcome> {
     let reported = steps.iter().zip(outcomes).map(|(step, outcome)| {
         let tried = *outcome == Outcome::Accepted || (*outcome == Outcome::Nothing && step.why == Why::InProgress);
-        let refused = observations.failing(&step.id).filter(|_| tried);
+        let refused = observations.failing(&step.key).filter(|_| tried);
         let refused = refused.filter(|last| matches!(last.class, Class::Invalid | Class::Denied));
         refused.map_or_else(|| outcome.clone(), Outcome::Failed)
     });
@@ -157,7 +156,7 @@ pub async fn release(
     let finalizer = cx.role.finalizer();
     let patch = intent::release_patch(&cr, cx.role);
     let released = patch_object(cx, &cr, &patch).await?;
-    steps.iter().for_each(|step| cx.arm.observations.forget(&step.id));
+    steps.iter().for_each(|step| cx.arm.observations.forget(&step.key));
     tracing::info!(namespace = cr.namespace(), name = cr.name_any(), finalizer, "released");
     cx.runtime.events.emit(&event_targets(&released, also), events).await;
     Ok(released)
@@ -183,7 +182,7 @@ async fn patch_object(
 pub fn requeue(cx: &Context, decision: &Decision, now: Instant) -> Requeue {
     let steps = decision.steps.iter();
     let were_read = steps.filter(|step| step.found.is_some() || !step.why.waits_for_others());
-    let next_read = cx.arm.observations.next_read(were_read.map(|step| &step.id));
+    let next_read = cx.arm.observations.next_read(were_read.map(|step| &step.key));
     let resources = next_read.map(|due| Requeue::new(due.saturating_duration_since(now), Requeue::READ_DUE));
     let lists = decision
         .steps
@@ -200,9 +199,9 @@ pub fn requeue(cx: &Context, decision: &Decision, now: Instant) -> Requeue {
 /// left.
 pub fn await_locks(cx: &Context, decision: &Decision, outcomes: &[Outcome], now: Instant) {
     for step in abandon::locked(decision, outcomes) {
-        let remaining = abandon::OVERDUE.checked_sub(cx.arm.observations.failing_for(&step.id, now));
+        let remaining = abandon::OVERDUE.checked_sub(cx.arm.observations.failing_for(&step.key, now));
         if let Some(remaining) = remaining.filter(|remaining| !remaining.is_zero()) {
-            cx.arm.observations.expedite(&step.id, remaining, now);
+            cx.arm.observations.expedite(&step.key, remaining, now);
         }
     }
 }
@@ -210,14 +209,14 @@ pub fn await_locks(cx: &Context, decision: &Decision, outcomes: &[Outcome], now:
 /// How long until a list that could not be read, and that a step depends on, is read again. Nothing else records that,
 /// and only a successful list ends it. A zone that is gone shows with its own next read.
 fn unread_list(cx: &Context, step: &Step, now: Instant) -> Option<Duration> {
-    let key = step.id.to_string();
+    let key = step.key.to_string();
     match &step.why {
         Why::Unread(error) if error.class != Class::Gone => {
-            let resource_unread = matches!(cx.arm.observations.fresh(&step.id, now), Some(Observed::ReadFailed(_)));
+            let resource_unread = matches!(cx.arm.observations.fresh(&step.key, now), Some(Observed::ReadFailed(_)));
             (!resource_unread).then(|| cx.polls.wait(&key, error.delay(1), now))
         }
         _ => {
-            if step.gone() || !cx.arm.observations.list_is_unread(&step.id) {
+            if step.gone() || !cx.arm.observations.list_is_unread(&step.key) {
                 cx.polls.over(&key);
             }
             None

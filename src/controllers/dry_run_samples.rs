@@ -15,9 +15,9 @@ use super::reconciler::CustomResourceReconciler;
 use crate::api::{AzurePrivateLinkService, Role};
 use crate::azure::client::Client;
 use crate::azure::id::lower;
-use crate::azure::plan::Verb;
 use crate::azure::ports::Gate;
 use crate::azure::transport::{Transport, TransportError};
+use crate::engine::plan::Verb;
 
 /// Resources by their ids.
 pub(crate) type Resources = Vec<(String, Value)>;
@@ -108,7 +108,7 @@ pub(crate) fn printed(preview: &Preview) -> Value {
 /// The resources as they are once Azure has made what `preview` would put.
 pub(crate) fn put(preview: &Preview) -> Resources {
     let puts = preview.decision.steps.iter().filter_map(|step| match &step.verb {
-        Verb::Put(body) => Some((step.id.to_string(), body.clone())),
+        Verb::Put(body) => Some((step.key.to_string(), body.clone())),
         _ => None,
     });
     puts.collect()

@@ -3,12 +3,14 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::api::{ConditionType, Reason, Status};
-use crate::azure::error::{CALL_BUDGET_EXHAUSTED, Class};
+use crate::azure::error::CALL_BUDGET_EXHAUSTED;
 use crate::azure::id::ResourceId;
-use crate::azure::plan::{Change, Outcome, Step, Why};
-use crate::azure::resource::Kind;
+use crate::azure::kinds::Kind;
+use crate::azure::plan::{Outcome, Step, Why};
 use crate::conditions::NewCondition;
 use crate::controllers::decision::{Decision, error_of};
+use crate::engine::failure::Class;
+use crate::engine::plan::Change;
 use crate::runtime::event::{Event, Standing, What};
 
 /// The Event for a resource that is as desired after a change.
@@ -34,7 +36,7 @@ pub fn call_budget_exhausted(steps: &[Step], outcomes: &[Outcome]) -> Option<Eve
             let note = format!(
                 "{} {} was called too often and is left alone for a while: a defect of Hyperlink, please report it",
                 step.kind.label(),
-                step.id
+                step.key
             );
             return Some(Event::new(What::CallBudgetExhausted, note));
         }
@@ -49,7 +51,7 @@ pub fn adopted(steps: &[Step]) -> Option<Event> {
         .iter()
         .filter(|step| matches!(step.kind, Kind::PrivateLinkService | Kind::PrivateEndpoint));
     let found = adoptable.find(|step| step.ready().is_some())?;
-    let note = format!("{} {} is there already and taken over", found.kind.label(), found.id);
+    let note = format!("{} {} is there already and taken over", found.kind.label(), found.key);
     Some(Event::new(What::Adopted, note))
 }
 
@@ -78,7 +80,7 @@ pub fn left(decision: &Decision) -> Vec<Event> {
             Why::InUse(users) => format!("used by {users}"),
             _ => "nothing proves that it is this cluster's".to_owned(),
         };
-        format!("{} {} stays: {why}", step.kind.label(), step.id)
+        format!("{} {} stays: {why}", step.kind.label(), step.key)
     });
     let not_found = decision.not_found.iter();
     let not_found = not_found.map(|what| format!("{what} may be left: nothing tells where it is"));

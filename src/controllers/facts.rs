@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::azure::arm::Observed;
 use crate::azure::error::ArmError;
 use crate::azure::id::{ResourceId, SubscriptionId};
+use crate::azure::kinds::Kind;
 use crate::azure::kinds::load_balancer::Frontend;
-use crate::azure::resource::{Kind, Observed};
 
 /// Something that a decision needs to know.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -11,7 +11,7 @@ use crate::api::hypershift::{AzurePlatform, ClusterSpec, PUBLIC_CLOUD};
 use crate::api::markers::CLUSTER_ANNOTATION;
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, Paused, Reason};
 use crate::azure::id::{ResourceId, is_uuid, same};
-use crate::azure::resource::Kind;
+use crate::azure::kinds::Kind;
 use crate::hypershift::problem::Problem;
 use crate::names;
 

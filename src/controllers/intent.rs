@@ -128,14 +128,14 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::azure::plan::Verb;
-    use crate::azure::resource::Kind;
+    use crate::azure::kinds::Kind;
     use crate::controllers::samples;
+    use crate::engine::plan::Verb;
 
     fn step(verb: Verb, why: Why) -> Step {
         Step {
             kind: Kind::PrivateEndpoint,
-            id: samples::id(&samples::guest("privateEndpoints/pe")),
+            key: samples::id(&samples::guest("privateEndpoints/pe")),
             found: (verb == Verb::Keep).then(|| json!({})),
             verb,
             why,

@@ -8,12 +8,14 @@ use tokio::time::Instant;
 
 use super::context::Context;
 use super::facts::{Facts, Need, Needs};
-use crate::azure::client::Reconcile;
+use crate::azure::arm::{Arm, Observed};
+use crate::azure::client::Client;
 use crate::azure::error::ArmError;
 use crate::azure::id::SubscriptionId;
+use crate::azure::kinds::Kind;
 use crate::azure::kinds::load_balancer::Frontend;
-use crate::azure::read::Reader;
-use crate::azure::resource::{Kind, Observed};
+use crate::engine::client::Reconcile;
+use crate::engine::read::Reader;
 use crate::runtime::polls;
 
 /// The greatest age of a list that is searched for something that must have just appeared. Whatever appears, and
@@ -85,7 +87,7 @@ async fn satisfy(cx: &Context, reconcile: Reconcile, facts: &mut Facts, needs: N
 }
 
 /// The reader of single resources for one reconcile.
-pub(super) fn reader_for(cx: &Context, reconcile: Reconcile) -> Reader<'_> {
+pub(super) fn reader_for(cx: &Context, reconcile: Reconcile) -> Reader<'_, Arm, Client> {
     Reader {
         client: &cx.arm.client,
         observations: &cx.arm.observations,
@@ -136,8 +138,8 @@ async fn frontends(
     age: Duration,
 ) -> (Instant, Result<Vec<Frontend>, ArmError>) {
     cx.arm
-        .inventory
-        .frontends(&cx.arm.client, reconcile, subscription, group, age)
+        .frontends
+        .list(&cx.arm.client, reconcile, subscription, group, age)
         .await
 }
 

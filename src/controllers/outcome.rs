@@ -54,11 +54,13 @@ mod tests {
 
     use super::*;
     use crate::api::ConditionType;
-    use crate::azure::error::{ArmError, Class};
-    use crate::azure::plan::{Verb, Why};
-    use crate::azure::resource::Kind;
+    use crate::azure::error::ArmError;
+    use crate::azure::kinds::Kind;
+    use crate::azure::plan::Why;
     use crate::conditions::NewCondition;
     use crate::controllers::samples;
+    use crate::engine::failure::Class;
+    use crate::engine::plan::Verb;
 
     #[rstest]
     #[case::out_of_reach(Class::Down, ReconcileResult::Failed)]
@@ -69,7 +71,7 @@ mod tests {
     ) {
         let step = Step {
             kind: Kind::PrivateLinkService,
-            id: samples::id(&samples::management("privateLinkServices/pls-id")),
+            key: samples::id(&samples::management("privateLinkServices/pls-id")),
             verb: Verb::Wait,
             why: Why::Unread(ArmError::own(class, "X")),
             found: None,

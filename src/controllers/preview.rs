@@ -13,10 +13,12 @@ use super::facts::Facts;
 use super::intent;
 use super::report::{Report, conditions_patch, fields_patch};
 use crate::api::{AzurePrivateLinkService, Role, held_by};
+use crate::azure::arm::Observed;
 use crate::azure::error::ArmError;
-use crate::azure::plan::{Outcome, Step, Verb, Why};
-use crate::azure::resource::{Kind, Observed};
+use crate::azure::kinds::Kind;
+use crate::azure::plan::{Outcome, Step, Why};
 use crate::conditions;
+use crate::engine::plan::Verb;
 use crate::runtime::requeue::Requeue;
 
 /// What a reconcile of one role would do.

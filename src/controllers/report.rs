@@ -172,7 +172,8 @@ mod tests {
     use super::*;
     use crate::api::Prune;
     use crate::api::markers::{CPO_FINALIZER, HO_FINALIZER, HO_INTENT};
-    use crate::azure::error::{ArmError, Class};
+    use crate::azure::error::ArmError;
+    use crate::engine::failure::Class;
 
     fn cr(status: Value) -> AzurePrivateLinkService {
         serde_json::from_value(json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::facts::{Facts, Need, Needs};
 use super::identity::Identity;
 use crate::api::AzurePrivateLinkService;
+use crate::azure::arm::Observed;
 use crate::azure::id::ResourceId;
-use crate::azure::resource::Observed;
 
 pub(super) const GUEST: &str = "11111111-1111-4111-8111-111111111111";
 pub(super) const MANAGEMENT: &str = "33333333-3333-4333-8333-333333333333";

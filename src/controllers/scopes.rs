@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::api::markers::CLUSTER_ANNOTATION;
 use crate::api::{AzurePrivateLinkService, ClusterRef, Reason};
 use crate::azure::id::{ResourceId, SubscriptionId};
-use crate::azure::resource::Kind;
+use crate::azure::kinds::Kind;
 use crate::azure::scope::Scope;
 use crate::hypershift::problem::Problem;
 use crate::names;

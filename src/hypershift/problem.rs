@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::api::Reason;
-use crate::azure::error::{ArmError, Class};
+use crate::azure::error::ArmError;
+use crate::engine::failure::Class;
 use crate::runtime::requeue::Requeue;
 
 /// Why nothing can be done for an object, in the words of a condition.

@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 use super::{Metrics, Registered, locked};
 use crate::azure::id::ResourceId;
-use crate::azure::plan::Change;
-use crate::azure::resource::Kind;
+use crate::azure::kinds::Kind;
 use crate::conditions::Since;
+use crate::engine::plan::Change;
 
 /// How long a change counts as recent.
 const LATELY: Duration = Duration::from_secs(3_600);

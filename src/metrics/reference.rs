@@ -11,11 +11,11 @@ use super::labels::{Controller, KubeResource, KubeVerb, ReconcileResult, Watched
 use super::objects::{OTHER, QUOTAS, STATES, STATUSES};
 use crate::api::condition::{ConditionType, Reason};
 use crate::api::role::Role;
-use crate::azure::error::Class;
+use crate::azure::kinds::Kind;
 use crate::azure::ports::CallVerb;
-use crate::azure::resource::Kind;
 use crate::azure::throttle::BUDGETS;
 use crate::conditions::Since;
+use crate::engine::failure::Class;
 
 const INTRODUCTION: &str = "# Metrics
 

@@ -11,8 +11,8 @@ use super::changes::Recent;
 use super::objects::ListObjects;
 use super::{Metrics, locked};
 use crate::azure::auth::TokenState;
-use crate::azure::observation_cache::UnderWay;
-use crate::azure::resource::Kind;
+use crate::azure::kinds::Kind;
+use crate::engine::observation_cache::UnderWay;
 
 type ReadToken = Box<dyn Fn() -> TokenState + Send + Sync>;
 type ReadOperations = Box<dyn Fn() -> BTreeMap<Kind, UnderWay> + Send + Sync>;

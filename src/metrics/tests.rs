@@ -12,13 +12,13 @@ use std::time::Duration;
 use super::*;
 use crate::api::role::Role;
 use crate::azure::auth::TokenState;
-use crate::azure::error::Class;
 use crate::azure::id::ResourceId;
-use crate::azure::observation_cache::UnderWay;
-use crate::azure::plan::Change;
+use crate::azure::kinds::Kind;
 use crate::azure::ports::{CallVerb, Counters, ObservedCall};
-use crate::azure::resource::Kind;
 use crate::conditions::Since;
+use crate::engine::failure::Class;
+use crate::engine::observation_cache::UnderWay;
+use crate::engine::plan::Change;
 
 fn metrics() -> Metrics {
     Metrics::new("1.2.3", "abc").unwrap()

@@ -6,7 +6,7 @@
 use crate::api::hypershift::{AzurePlatform, ClusterSpec, PublishedService, PublishingType};
 use crate::api::{AzurePrivateLinkServiceSpec, pause};
 use crate::azure::id::{ResourceId, is_group_name, is_uuid, location};
-use crate::azure::resource::Kind;
+use crate::azure::kinds::Kind;
 
 /// What a control plane asks for.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -70,7 +70,7 @@ fn fact(fact: &Fact) -> String {
 
 fn step(step: &Step) -> String {
     let (verb, kind) = (step.verb.as_str(), step.kind.label());
-    format!("{verb:<6} {kind} {}: {}", step.id, step.why)
+    format!("{verb:<6} {kind} {}: {}", step.key, step.why)
 }
 
 fn kubernetes(preview: &Preview) -> impl Iterator<Item = String> {

@@ -1,10 +1,14 @@
 //! Answers that are not as they should be: endless lists, foreign addresses, pages of a proxy, half a body.
 
-use hyperlink::azure::client::Reconcile;
-use hyperlink::azure::error::{ArmError, Class};
+use hyperlink::azure::arm::{Arm, Observed};
+use hyperlink::azure::error::ArmError;
 use hyperlink::azure::id::SubscriptionId;
-use hyperlink::azure::plan::{Outcome, Verb, ensure_present};
-use hyperlink::azure::resource::{Kind, Observed, Resource};
+use hyperlink::azure::kinds::Kind;
+use hyperlink::azure::plan::Outcome;
+use hyperlink::engine::client::Reconcile;
+use hyperlink::engine::failure::Class;
+use hyperlink::engine::plan::{Verb, ensure_present};
+use hyperlink::engine::resource::Resource;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -115,7 +119,7 @@ async fn foreign_address_is_never_called(#[case] url: &str) {
         (Class::Invalid, "ForeignHost", "GET".into())
     );
     // As the URL of an operation it is not polled, and the accepted write succeeds nevertheless.
-    for desired in [&link_service() as &dyn Resource, &zone_link()] {
+    for desired in [&link_service() as &dyn Resource<Arm>, &zone_link()] {
         for (method, rule) in [("PUT", ensure_present as crate::sim::Rule), ("DELETE", ensure_absent)] {
             sim.fault(method, json!({"poll_url": url}));
             sim.until(rule, desired).await;
@@ -150,7 +154,7 @@ async fn list_that_is_none(#[case] action: Value, #[case] code: &str) {
 #[tokio::test(start_paused = true)]
 async fn resource_that_is_none_is_neither_kept_nor_written(#[case] body: Value) {
     let recorded = hyperlink::azure::kinds::zone::Zone { proven: true, ..zone() };
-    let all_desired: [&dyn Resource; 3] = [&subnet(), &link_service(), &recorded];
+    let all_desired: [&dyn Resource<Arm>; 3] = [&subnet(), &link_service(), &recorded];
     for desired in all_desired {
         for rule in [ensure_present, ensure_absent] {
             let mut sim = Sim::new();

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use hyperlink::azure::error::Class;
-use hyperlink::azure::plan::ensure_present;
-use hyperlink::azure::resource::Observed;
+use hyperlink::azure::arm::Observed;
+use hyperlink::engine::failure::Class;
+use hyperlink::engine::plan::ensure_present;
 use serde_json::json;
 use tokio::time::sleep;
 

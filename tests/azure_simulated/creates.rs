@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use hyperlink::azure::error::Class;
-use hyperlink::azure::plan::{Outcome, Verb, Why, ensure_present};
-use hyperlink::azure::resource::Observed;
+use hyperlink::azure::arm::Observed;
+use hyperlink::azure::plan::{Outcome, Why};
+use hyperlink::engine::failure::Class;
+use hyperlink::engine::plan::{Verb, ensure_present};
 use serde_json::json;
 
 use crate::desired::{zone, zone_link};

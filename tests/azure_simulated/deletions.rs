@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
-use hyperlink::azure::client::Reconcile;
-use hyperlink::azure::execute::run;
+use hyperlink::azure::arm::Observed;
+use hyperlink::azure::kinds::Kind;
 use hyperlink::azure::plan::Why;
-use hyperlink::azure::resource::{Kind, Observed};
+use hyperlink::engine::client::Reconcile;
+use hyperlink::engine::execute::run;
 use rstest::rstest;
 use serde_json::json;
 use tokio::time::{Instant, sleep};

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use hyperlink::azure::id::{ResourceId, SubscriptionId};
+use hyperlink::azure::kinds::Kind;
 use hyperlink::azure::kinds::private_endpoint::PrivateEndpoint;
 use hyperlink::azure::kinds::private_link_service::{OwnedPrivateLinkService, PrivateLinkService};
 use hyperlink::azure::kinds::record::Record;
@@ -10,7 +11,6 @@ use hyperlink::azure::kinds::subnet::NatSubnet;
 use hyperlink::azure::kinds::zone::Zone;
 use hyperlink::azure::kinds::zone_link::ZoneLink;
 use hyperlink::azure::owner_tags::{OwnerTags, Stamp};
-use hyperlink::azure::resource::Kind;
 use serde_json::{Value, json};
 
 pub(crate) const TENANT: &str = "11111111-1111-1111-1111-111111111111";

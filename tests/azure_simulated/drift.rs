@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use hyperlink::azure::plan::{Outcome, Verb, Why, ensure_present};
-use hyperlink::azure::resource::Resource;
+use hyperlink::azure::arm::Arm;
+use hyperlink::azure::plan::{Outcome, Why};
+use hyperlink::engine::plan::{Verb, ensure_present};
+use hyperlink::engine::resource::Resource;
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -15,9 +17,9 @@ const LATER: Duration = Duration::from_secs(7_200);
 
 /// After longer than the longest time between two reads, the difference is observed, repaired with these calls, and
 /// stays away.
-async fn is_repaired(sim: &mut Sim, desired: &dyn Resource, field: &'static str, calls: &str) {
+async fn is_repaired(sim: &mut Sim, desired: &dyn Resource<Arm>, field: &'static str, calls: &str) {
     assert!(
-        !desired.differs(&sim.shown(desired.id()).unwrap()).is_empty(),
+        !desired.differs(&sim.shown(desired.key()).unwrap()).is_empty(),
         "no drift"
     );
     sleep(LATER).await;
@@ -29,7 +31,7 @@ async fn is_repaired(sim: &mut Sim, desired: &dyn Resource, field: &'static str,
     }
     sim.until_present(desired).await;
     assert_eq!(sim.calls(), calls);
-    assert_eq!(desired.differs(&sim.shown(desired.id()).unwrap()), []);
+    assert_eq!(desired.differs(&sim.shown(desired.key()).unwrap()), []);
     sim.forget_calls();
     sleep(LATER).await;
     sim.until_present(desired).await;
@@ -153,22 +155,22 @@ async fn each_kind_that_was_removed_is_made_again() {
     let mut sim = Sim::new();
     let alias = sim.alias().await;
     let endpoint = endpoint(&alias);
-    let all: [&dyn Resource; 5] = [&subnet(), &endpoint, &zone(), &zone_link(), &record("api")];
+    let all: [&dyn Resource<Arm>; 5] = [&subnet(), &endpoint, &zone(), &zone_link(), &record("api")];
     for desired in all {
         sim.until_present(desired).await;
     }
     for desired in all.into_iter().rev() {
-        sim.remove(desired.id());
+        sim.remove(desired.key());
         sleep(LATER).await;
         sim.until_present(desired).await;
-        assert_eq!(desired.differs(&sim.shown(desired.id()).unwrap()), []);
+        assert_eq!(desired.differs(&sim.shown(desired.key()).unwrap()), []);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_in_a_removed_zone_is_made_again_with_it() {
     let mut sim = Sim::new();
-    let all: [&dyn Resource; 3] = [&zone(), &zone_link(), &record("api")];
+    let all: [&dyn Resource<Arm>; 3] = [&zone(), &zone_link(), &record("api")];
     for desired in all {
         sim.until_present(desired).await;
     }
@@ -177,14 +179,14 @@ async fn what_was_in_a_removed_zone_is_made_again_with_it() {
     sleep(Duration::from_secs(400)).await;
     for desired in all {
         sim.until_present(desired).await;
-        assert!(sim.shown(desired.id()).is_some(), "{desired:?}");
+        assert!(sim.shown(desired.key()).is_some(), "{desired:?}");
     }
 }
 
 /// Neither brought to what is desired nor deleted.
-async fn is_refused(sim: &mut Sim, desired: &dyn Resource, body: Value) {
-    sim.install(desired.id(), body);
-    let before = sim.shown(desired.id()).unwrap();
+async fn is_refused(sim: &mut Sim, desired: &dyn Resource<Arm>, body: Value) {
+    sim.install(desired.key(), body);
+    let before = sim.shown(desired.key()).unwrap();
     for rule in [ensure_present, ensure_absent] {
         let (step, outcome) = sim.reconcile(rule, desired).await;
         assert_eq!(
@@ -194,7 +196,7 @@ async fn is_refused(sim: &mut Sim, desired: &dyn Resource, body: Value) {
         sleep(LATER).await;
     }
     assert_eq!(sim.writes(), 0);
-    assert_eq!(sim.shown(desired.id()).unwrap(), before);
+    assert_eq!(sim.shown(desired.key()).unwrap(), before);
 }
 
 #[tokio::test(start_paused = true)]

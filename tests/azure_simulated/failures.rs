@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use hyperlink::azure::error::{ArmError, Class};
-use hyperlink::azure::plan::{Outcome, Verb, Why, ensure_present};
-use hyperlink::azure::resource::{Observed, Resource};
+use hyperlink::azure::arm::{Arm, Observed};
+use hyperlink::azure::error::ArmError;
+use hyperlink::azure::plan::{Outcome, Why};
+use hyperlink::engine::failure::Class;
+use hyperlink::engine::plan::{Verb, ensure_present};
+use hyperlink::engine::resource::Resource;
 use rstest::rstest;
 use serde_json::json;
 use tokio::time::sleep;
@@ -164,7 +167,7 @@ async fn lost_answer_to_a_put(
     #[case] code: &str,
     #[case] writes: usize,
 ) {
-    let all_desired: [&dyn Resource; 2] = [&subnet(), &link_service()];
+    let all_desired: [&dyn Resource<Arm>; 2] = [&subnet(), &link_service()];
     for desired in all_desired {
         let mut sim = Sim::new();
         sim.fault("PUT", action.clone());
@@ -178,7 +181,7 @@ async fn lost_answer_to_a_put(
         );
         sim.until_present(desired).await;
         assert_eq!(sim.writes(), writes, "{desired:?}");
-        assert_eq!(desired.differs(&sim.shown(desired.id()).unwrap()), []);
+        assert_eq!(desired.differs(&sim.shown(desired.key()).unwrap()), []);
     }
 }
 
@@ -212,7 +215,7 @@ async fn lost_answer_to_a_delete(#[case] action: serde_json::Value, #[case] writ
     let mut sim = Sim::new();
     let alias = sim.alias().await;
     let endpoint = crate::desired::endpoint(&alias);
-    let all_desired: [&dyn Resource; 5] = [&subnet(), &endpoint, &zone(), &zone_link(), &record("api")];
+    let all_desired: [&dyn Resource<Arm>; 5] = [&subnet(), &endpoint, &zone(), &zone_link(), &record("api")];
     for desired in all_desired {
         sim.until_present(desired).await;
     }
@@ -222,7 +225,7 @@ async fn lost_answer_to_a_delete(#[case] action: serde_json::Value, #[case] writ
         sim.fault("DELETE", action.clone());
         sim.until_absent(desired).await;
         assert_eq!(sim.writes(), writes, "{desired:?}: {}", sim.calls());
-        assert_eq!(sim.shown(desired.id()), None);
+        assert_eq!(sim.shown(desired.key()), None);
     }
 }
 

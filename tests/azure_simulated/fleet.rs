@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use hyperlink::azure::arm::Arm;
 use hyperlink::azure::id::SubscriptionId;
+use hyperlink::azure::kinds::Kind;
 use hyperlink::azure::kinds::private_endpoint::PrivateEndpoint;
 use hyperlink::azure::kinds::private_link_service::{OwnedPrivateLinkService, PrivateLinkService, alias};
 use hyperlink::azure::kinds::record::Record;
@@ -11,8 +13,8 @@ use hyperlink::azure::kinds::subnet::NatSubnet;
 use hyperlink::azure::kinds::zone::Zone;
 use hyperlink::azure::kinds::zone_link::ZoneLink;
 use hyperlink::azure::owner_tags::OwnerTags;
-use hyperlink::azure::plan::ensure_present;
-use hyperlink::azure::resource::{Kind, Resource};
+use hyperlink::engine::plan::ensure_present;
+use hyperlink::engine::resource::Resource;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
@@ -20,7 +22,7 @@ use crate::desired::{ADDRESS, GUEST_SUB, NET, id, seed, stamp};
 use crate::sim::Sim;
 
 /// The desired resources of one role for one cluster, which one reconcile handles.
-pub(crate) type Group = Vec<Box<dyn Resource>>;
+pub(crate) type Group = Vec<Box<dyn Resource<Arm>>>;
 
 /// A seed for so many clusters, each with its own group, network and frontend.
 pub(crate) fn seed_for(clusters: usize) -> Value {
@@ -172,7 +174,7 @@ impl Fleet {
             let due = |group: &Group| {
                 self.sim
                     .observations
-                    .next_read(group.iter().map(|desired| desired.id()))
+                    .next_read(group.iter().map(|desired| desired.key()))
             };
             let next = self
                 .groups

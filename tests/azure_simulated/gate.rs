@@ -1,8 +1,9 @@
 //! The gate: a shut one holds back writes and nothing else.
 
-use hyperlink::azure::execute::run;
-use hyperlink::azure::plan::{Outcome, ensure_present};
-use hyperlink::azure::resource::Observed;
+use hyperlink::azure::arm::Observed;
+use hyperlink::azure::plan::Outcome;
+use hyperlink::engine::execute::run;
+use hyperlink::engine::plan::ensure_present;
 
 use crate::desired::{link_service, record, subnet, zone};
 use crate::sim::{Sim, ensure_absent};

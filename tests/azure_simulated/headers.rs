@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
-use hyperlink::azure::client::Reconcile;
+use hyperlink::azure::arm::Arm;
 use hyperlink::azure::id::SubscriptionId;
+use hyperlink::azure::kinds::Kind;
 use hyperlink::azure::kinds::zone::Zone;
-use hyperlink::azure::plan::ensure_present;
 use hyperlink::azure::ports::CallVerb;
-use hyperlink::azure::resource::{Kind, Resource};
+use hyperlink::engine::client::Reconcile;
+use hyperlink::engine::plan::ensure_present;
+use hyperlink::engine::resource::Resource;
 use jiff::Timestamp;
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -21,7 +23,7 @@ use crate::sim::{Sim, ensure_absent};
 async fn whole_life(sim: &mut Sim) {
     let alias = sim.alias().await;
     let endpoint = endpoint(&alias);
-    let all: [&dyn Resource; 6] = [
+    let all: [&dyn Resource<Arm>; 6] = [
         &subnet(),
         &link_service(),
         &endpoint,
@@ -111,9 +113,9 @@ async fn record_that_changed_since_the_read_is_not_overwritten() {
     sim.until_present(&record("api")).await;
     sim.drift(&record("api").id, "/properties/ttl", json!(1));
     let observed = sim.shown(&record("api").id).unwrap();
-    let step = ensure_present(&record("api"), &hyperlink::azure::resource::Observed::Found(observed));
+    let step = ensure_present(&record("api"), &hyperlink::azure::arm::Observed::Found(observed));
     sim.drift(&record("api").id, "/properties/ttl", json!(2));
-    let outcomes = hyperlink::azure::execute::run(&[step], &sim.client, &sim.observations, Reconcile::begin()).await;
+    let outcomes = hyperlink::engine::execute::run(&[step], &sim.client, &sim.observations, Reconcile::begin()).await;
     assert!(
         matches!(&outcomes[0], hyperlink::azure::plan::Outcome::Failed(error) if error.status == 412),
         "{outcomes:?}"
@@ -137,7 +139,7 @@ async fn retry_after(#[case] value: Value, #[case] seconds: Option<u64>) {
     let sim = Sim::new();
     sim.fault("PUT", json!({"headers": {"retry-after": value}}));
     let desired = zone();
-    let condition = hyperlink::azure::client::Condition::Any;
+    let condition = hyperlink::engine::client::Condition::Any;
     let answer = sim
         .client
         .put(
@@ -159,7 +161,7 @@ async fn retry_after_as_a_date_is_the_time_until_then() {
     let date = then.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
     sim.fault("PUT", json!({"headers": {"retry-after": date}}));
     let desired = zone();
-    let condition = hyperlink::azure::client::Condition::Any;
+    let condition = hyperlink::engine::client::Condition::Any;
     let answer = sim
         .client
         .put(
@@ -219,8 +221,8 @@ async fn group_in_any_script_is_reached_with_its_load_balancers() {
     let subscription = SubscriptionId::parse(SUB).unwrap();
     for (within, count) in [(Some("größe"), 1), (None, 3)] {
         let found = sim
-            .inventory
-            .frontends(&sim.client, Reconcile::begin(), &subscription, within, Duration::ZERO);
+            .frontends
+            .list(&sim.client, Reconcile::begin(), &subscription, within, Duration::ZERO);
         assert_eq!(found.await.1.unwrap().len(), count, "{within:?}");
     }
 }

@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use hyperlink::azure::client::{Condition, Reconcile};
-use hyperlink::azure::error::{ArmError, CALL_BUDGET_EXHAUSTED, Class, WriteError};
-use hyperlink::azure::resource::Kind;
+use hyperlink::azure::error::{ArmError, CALL_BUDGET_EXHAUSTED};
+use hyperlink::azure::kinds::Kind;
+use hyperlink::engine::client::{Condition, Reconcile, WriteError};
+use hyperlink::engine::failure::Class;
 use rstest::rstest;
 use serde_json::{Value, json};
 

@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use hyperlink::azure::client::Reconcile;
+use hyperlink::azure::arm::Observed;
 use hyperlink::azure::id::SubscriptionId;
-use hyperlink::azure::plan::ensure_present;
-use hyperlink::azure::resource::{Observed, Resource};
+use hyperlink::engine::client::Reconcile;
+use hyperlink::engine::plan::ensure_present;
+use hyperlink::engine::resource::Resource;
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -264,8 +265,8 @@ async fn slow_list_of_load_balancers_serves_all_who_waited_for_it() {
     let subscription = SubscriptionId::parse(SUB).unwrap();
     let just_now = Duration::from_secs(5);
     let ask = || {
-        sim.inventory
-            .frontends(&sim.client, Reconcile::begin(), &subscription, Some("mgmt"), just_now)
+        sim.frontends
+            .list(&sim.client, Reconcile::begin(), &subscription, Some("mgmt"), just_now)
     };
     let found = join_all((0..20).map(|_| ask())).await;
     assert!(
@@ -290,7 +291,7 @@ async fn failed_list_of_load_balancers_is_shared_and_retried_rarely(#[case] faul
     sim.faults(&[(json!({"path": "/loadBalancers$", "times": 1_000}), fault)]);
     let subscription = SubscriptionId::parse(SUB).unwrap();
     let ask = async || {
-        let found = sim.inventory.frontends(
+        let found = sim.frontends.list(
             &sim.client,
             Reconcile::begin(),
             &subscription,
@@ -313,8 +314,8 @@ async fn failed_list_of_load_balancers_is_shared_and_retried_rarely(#[case] faul
     sim.faults(&[]);
     sleep(Duration::from_secs(2 * first)).await;
     let (_, found) = sim
-        .inventory
-        .frontends(
+        .frontends
+        .list(
             &sim.client,
             Reconcile::begin(),
             &subscription,

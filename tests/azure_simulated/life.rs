@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use hyperlink::azure::arm::{Arm, Observed};
 use hyperlink::azure::id::ResourceId;
+use hyperlink::azure::kinds::Kind;
 use hyperlink::azure::kinds::private_endpoint::{Approval, address, approval};
 use hyperlink::azure::kinds::private_link_service::connections;
-use hyperlink::azure::plan::{Outcome, Step, ensure_present};
-use hyperlink::azure::resource::{Kind, Observed, Resource};
+use hyperlink::azure::plan::{Outcome, Step};
+use hyperlink::engine::plan::ensure_present;
+use hyperlink::engine::resource::Resource;
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -14,21 +17,26 @@ use crate::desired::{ADDRESS, endpoint, link_service, record, subnet, zone, zone
 use crate::sim::{Sim, ensure_absent};
 
 /// Reconciles over many hours change nothing.
-async fn is_kept(sim: &mut Sim, desired: &dyn Resource) {
+async fn is_kept(sim: &mut Sim, desired: &dyn Resource<Arm>) {
     sim.forget_calls();
-    let before = sim.shown(desired.id()).unwrap();
+    let before = sim.shown(desired.key()).unwrap();
     for _ in 0..20 {
         sleep(Duration::from_secs(3_600)).await;
         let (step, outcome) = sim.reconcile(ensure_present, desired).await;
         assert!(step.ready().is_some() && outcome == Outcome::Nothing, "{step:?}");
     }
     assert_eq!(sim.calls(), ["GET"; 20].join(" "));
-    assert_eq!(sim.shown(desired.id()).unwrap(), before);
+    assert_eq!(sim.shown(desired.key()).unwrap(), before);
     assert_eq!(sim.in_flight(), 0);
 }
 
 /// Creates the resource with these calls, keeps it, and deletes it with these.
-async fn is_created_kept_and_deleted(sim: &mut Sim, desired: &dyn Resource, create_calls: &str, delete_calls: &str) {
+async fn is_created_kept_and_deleted(
+    sim: &mut Sim,
+    desired: &dyn Resource<Arm>,
+    create_calls: &str,
+    delete_calls: &str,
+) {
     sim.forget_calls();
     let body = sim.until_present(desired).await;
     assert_eq!(desired.differs(&body), []);
@@ -39,7 +47,7 @@ async fn is_created_kept_and_deleted(sim: &mut Sim, desired: &dyn Resource, crea
     sim.forget_calls();
     sim.until_absent(desired).await;
     assert_eq!(sim.calls(), delete_calls);
-    assert_eq!(sim.shown(desired.id()), None);
+    assert_eq!(sim.shown(desired.key()), None);
     assert_eq!(sim.in_flight(), 0);
 }
 
@@ -130,11 +138,11 @@ async fn connection_is_deleted_with_one_call_before_its_service() {
     for _ in 0..3 {
         let began = tokio::time::Instant::now();
         // Only its service shows a connection.
-        if !hyperlink::azure::execute::invalidate_cached(&steps, &sim.observations, began).is_empty() {
+        if !hyperlink::engine::execute::invalidate_cached(&steps, &sim.observations, began).is_empty() {
             sim.read(&link_service()).await;
         }
         let reader = sim.reader();
-        let outcomes = hyperlink::azure::execute::run(&steps, &sim.client, &sim.observations, reader.reconcile).await;
+        let outcomes = hyperlink::engine::execute::run(&steps, &sim.client, &sim.observations, reader.reconcile).await;
         assert_eq!(outcomes, [Outcome::Accepted]);
         sleep(Duration::from_secs(2)).await;
     }
@@ -157,7 +165,7 @@ async fn refused_delete_of_a_connection_waits_longer_each_time() {
     while sim.calls().split(' ').filter(|verb| *verb == "DELETE").count() < 5 {
         let before = sim.writes();
         let reader = sim.reader();
-        let outcomes = hyperlink::azure::execute::run(&steps, &sim.client, &sim.observations, reader.reconcile).await;
+        let outcomes = hyperlink::engine::execute::run(&steps, &sim.client, &sim.observations, reader.reconcile).await;
         if sim.writes() > before {
             at.push(began.elapsed().as_secs());
         } else {

@@ -3,9 +3,12 @@
 
 use std::time::Duration;
 
-use hyperlink::azure::error::{ArmError, Class};
-use hyperlink::azure::plan::{Outcome, Verb, ensure_present};
-use hyperlink::azure::resource::{Observed, Resource};
+use hyperlink::azure::arm::{Arm, Observed};
+use hyperlink::azure::error::ArmError;
+use hyperlink::azure::plan::Outcome;
+use hyperlink::engine::failure::Class;
+use hyperlink::engine::plan::{Verb, ensure_present};
+use hyperlink::engine::resource::Resource;
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -19,7 +22,7 @@ use crate::sim::{Rule, Sim, ensure_absent};
 pub(crate) async fn refused(
     sim: &mut Sim,
     rule: Rule,
-    desired: &dyn Resource,
+    desired: &dyn Resource<Arm>,
     class: Class,
     code: &str,
     delay: u64,
@@ -34,7 +37,7 @@ pub(crate) async fn refused(
 }
 
 /// A reconcile before that time sends nothing; the one after it executes the rule.
-async fn waits_and_continues(sim: &mut Sim, rule: Rule, desired: &dyn Resource) {
+async fn waits_and_continues(sim: &mut Sim, rule: Rule, desired: &dyn Resource<Arm>) {
     let wait = sim.due_in(desired);
     sim.forget_calls();
     sleep(Duration::from_secs(wait - 1)).await;

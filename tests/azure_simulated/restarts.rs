@@ -1,6 +1,7 @@
 //! A process dies after every single effect, or loses its answer: the result is the same, and nothing is left.
 
-use hyperlink::azure::resource::Resource;
+use hyperlink::azure::arm::Arm;
+use hyperlink::engine::resource::Resource;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -38,7 +39,7 @@ async fn create_all(sim: &mut Sim) -> String {
     sim.until_present(&subnet()).await;
     let alias = sim.alias().await;
     let endpoint = endpoint(&alias);
-    let more: [&dyn Resource; 4] = [&endpoint, &zone(), &zone_link(), &record("api")];
+    let more: [&dyn Resource<Arm>; 4] = [&endpoint, &zone(), &zone_link(), &record("api")];
     for desired in more {
         sim.until_present(desired).await;
     }
@@ -47,7 +48,7 @@ async fn create_all(sim: &mut Sim) -> String {
 
 async fn delete_all(sim: &mut Sim, alias: &str) {
     let endpoint = endpoint(alias);
-    let all: [&dyn Resource; 6] = [
+    let all: [&dyn Resource<Arm>; 6] = [
         &record("api"),
         &zone_link(),
         &zone(),

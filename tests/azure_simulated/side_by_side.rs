@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::future::join_all;
-use hyperlink::azure::client::Reconcile;
-use hyperlink::azure::execute::run;
-use hyperlink::azure::plan::{Outcome, Verb, ensure_present};
-use hyperlink::azure::resource::Resource;
+use hyperlink::azure::arm::Arm;
+use hyperlink::azure::plan::Outcome;
+use hyperlink::engine::client::Reconcile;
+use hyperlink::engine::execute::run;
+use hyperlink::engine::plan::{Verb, ensure_present};
+use hyperlink::engine::resource::Resource;
 use rstest::rstest;
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
@@ -18,7 +20,7 @@ use crate::sim::{Rule, Sim, ensure_absent};
 
 /// Reconciles all, each when it is due, until all but those at `left_out` are as the rule demands. Returns how long
 /// that took.
-async fn until_all(sim: &mut Sim, rule: Rule, all_desired: &[Box<dyn Resource>], left_out: &[usize]) -> Duration {
+async fn until_all(sim: &mut Sim, rule: Rule, all_desired: &[Box<dyn Resource<Arm>>], left_out: &[usize]) -> Duration {
     let began = Instant::now();
     let mut open: Vec<usize> = (0..all_desired.len()).collect();
     for desired in all_desired {
@@ -26,7 +28,7 @@ async fn until_all(sim: &mut Sim, rule: Rule, all_desired: &[Box<dyn Resource>],
     }
     while open.iter().any(|at| !left_out.contains(at)) {
         assert!(began.elapsed() < Duration::from_secs(3_600), "never: {open:?}");
-        let due = |at: &usize| sim.observations.next_read([all_desired[*at].id()]).unwrap_or(began);
+        let due = |at: &usize| sim.observations.next_read([all_desired[*at].key()]).unwrap_or(began);
         let next = *open.iter().min_by_key(|at| due(at)).unwrap();
         sleep_until(due(&next)).await;
         let (step, _) = sim.reconcile(rule, all_desired[next].as_ref()).await;
@@ -37,9 +39,9 @@ async fn until_all(sim: &mut Sim, rule: Rule, all_desired: &[Box<dyn Resource>],
     began.elapsed()
 }
 
-fn nat_subnets(clusters: usize) -> Vec<Box<dyn Resource>> {
+fn nat_subnets(clusters: usize) -> Vec<Box<dyn Resource<Arm>>> {
     (0..clusters)
-        .map(|n| Box::new(nat_subnet(n)) as Box<dyn Resource>)
+        .map(|n| Box::new(nat_subnet(n)) as Box<dyn Resource<Arm>>)
         .collect()
 }
 
@@ -70,7 +72,7 @@ async fn unanswered_write_holds_the_others_of_its_network() {
     let sim = Sim::seeded(&seed);
     sim.azure.set_latency(Duration::from_millis(500));
     let all_desired = nat_subnets(20);
-    let reconcile = async |desired: &dyn Resource| {
+    let reconcile = async |desired: &dyn Resource<Arm>| {
         let step = ensure_present(desired, &sim.read(desired).await);
         run(&[step], &sim.client, &sim.observations, Reconcile::begin())
             .await
@@ -84,7 +86,7 @@ async fn unanswered_write_holds_the_others_of_its_network() {
     assert_eq!(sim.writes(), 1, "none is refused");
     let due = all_desired
         .iter()
-        .map(|desired| sim.observations.next_read([desired.id()]));
+        .map(|desired| sim.observations.next_read([desired.key()]));
     let waits: BTreeSet<_> = due.collect();
     assert_eq!(waits.len(), 20, "each has a time of its own");
 }
@@ -137,8 +139,8 @@ async fn operation_that_never_ends_delays_no_other_cluster() {
                 let hang = json!({"operation": "hang"});
                 sim.faults(&[(json!({"method": "PUT", "path": hangs}), hang)]);
             }
-            let services = (0..5).map(|n| Box::new(service(n)) as Box<dyn Resource>);
-            let zones = (0..5).map(|n| Box::new(zone(n, &internal(n))) as Box<dyn Resource>);
+            let services = (0..5).map(|n| Box::new(service(n)) as Box<dyn Resource<Arm>>);
+            let zones = (0..5).map(|n| Box::new(zone(n, &internal(n))) as Box<dyn Resource<Arm>>);
             let all_desired: Vec<_> = services.chain(zones).collect();
             let left_out: &[usize] = if fault { &[0, 5] } else { &[] };
             times.push(until_all(&mut sim, ensure_present, &all_desired, left_out).await);

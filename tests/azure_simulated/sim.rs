@@ -5,16 +5,21 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hyperlink::azure::client::{Client, Reconcile};
-use hyperlink::azure::execute::{invalidate_cached, run};
+use hyperlink::azure::arm::{Arm, Observed};
+use hyperlink::azure::client::Client;
+use hyperlink::azure::frontends::Frontends;
 use hyperlink::azure::id::ResourceId;
-use hyperlink::azure::inventory::Inventory;
+use hyperlink::azure::kinds::Kind;
 use hyperlink::azure::kinds::private_link_service::alias;
-use hyperlink::azure::observation_cache::ObservationCache;
-use hyperlink::azure::plan::{self, Outcome, Step, Verb, ensure_present};
+use hyperlink::azure::observations::{Inventory, ObservationCache};
+use hyperlink::azure::plan::{Outcome, Step};
 use hyperlink::azure::ports::{Counters, Gate, ObservedCall};
-use hyperlink::azure::read::Reader;
-use hyperlink::azure::resource::{Kind, Observed, Resource};
+use hyperlink::engine::client::Reconcile;
+use hyperlink::engine::execute::{invalidate_cached, run};
+use hyperlink::engine::plan;
+use hyperlink::engine::plan::{Verb, ensure_present};
+use hyperlink::engine::read::Reader;
+use hyperlink::engine::resource::Resource;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 use url::Url;
@@ -23,10 +28,10 @@ use crate::desired::{link_service, seed};
 use crate::transport::SimTransport;
 
 /// One of `ensure_present` and `ensure_absent`.
-pub(crate) type Rule = fn(&dyn Resource, &Observed) -> Step;
+pub(crate) type Rule = fn(&dyn Resource<Arm>, &Observed) -> Step;
 
 /// `plan::ensure_absent`, for a desired resource.
-pub(crate) fn ensure_absent(desired: &dyn Resource, observed: &Observed) -> Step {
+pub(crate) fn ensure_absent(desired: &dyn Resource<Arm>, observed: &Observed) -> Step {
     plan::ensure_absent(desired, observed)
 }
 
@@ -80,6 +85,7 @@ pub(crate) struct Sim {
     pub(crate) client: Client,
     pub(crate) observations: ObservationCache,
     pub(crate) inventory: Inventory,
+    pub(crate) frontends: Frontends,
     /// Whether the process dies after each write.
     pub(crate) dies: bool,
 }
@@ -100,6 +106,7 @@ impl Sim {
             client: client(&azure, &valve, &counted),
             observations: observations(),
             inventory: Inventory::default(),
+            frontends: Frontends::default(),
             dies: false,
             azure,
             valve,
@@ -111,9 +118,10 @@ impl Sim {
     pub(crate) fn restart(&mut self) {
         self.client = client(&self.azure, &self.valve, &self.counted);
         (self.observations, self.inventory) = (observations(), Inventory::default());
+        self.frontends = Frontends::default();
     }
 
-    pub(crate) fn reader(&self) -> Reader<'_> {
+    pub(crate) fn reader(&self) -> Reader<'_, Arm, Client> {
         Reader {
             client: &self.client,
             observations: &self.observations,
@@ -122,16 +130,16 @@ impl Sim {
         }
     }
 
-    pub(crate) async fn read(&self, desired: &dyn Resource) -> Observed {
-        self.reader().read(desired.kind(), desired.id()).await
+    pub(crate) async fn read(&self, desired: &dyn Resource<Arm>) -> Observed {
+        self.reader().read(desired.kind(), desired.key()).await
     }
 
     /// One reconcile of one resource: read, decide, read again what is only cached, execute.
-    pub(crate) async fn reconcile(&mut self, rule: Rule, desired: &dyn Resource) -> (Step, Outcome) {
+    pub(crate) async fn reconcile(&mut self, rule: Rule, desired: &dyn Resource<Arm>) -> (Step, Outcome) {
         let began = Instant::now();
         let reader = self.reader();
         for _ in 0..3 {
-            let step = rule(desired, &reader.read(desired.kind(), desired.id()).await);
+            let step = rule(desired, &reader.read(desired.kind(), desired.key()).await);
             if !invalidate_cached(std::slice::from_ref(&step), &self.observations, began).is_empty() {
                 continue;
             }
@@ -148,7 +156,7 @@ impl Sim {
     }
 
     /// Reconciles whenever the next read is due, until the resource is as desired or gone.
-    pub(crate) async fn until(&mut self, rule: Rule, desired: &dyn Resource) -> Step {
+    pub(crate) async fn until(&mut self, rule: Rule, desired: &dyn Resource<Arm>) -> Step {
         let mut last = None;
         for _ in 0..MAX_RECONCILES {
             let (step, outcome) = self.reconcile(rule, desired).await;
@@ -163,25 +171,25 @@ impl Sim {
         panic!("never at rest: {last:?}, after {}", self.calls());
     }
 
-    pub(crate) async fn until_present(&mut self, desired: &dyn Resource) -> Value {
+    pub(crate) async fn until_present(&mut self, desired: &dyn Resource<Arm>) -> Value {
         self.until(ensure_present, desired).await.found.unwrap()
     }
 
-    pub(crate) async fn until_absent(&mut self, desired: &dyn Resource) {
+    pub(crate) async fn until_absent(&mut self, desired: &dyn Resource<Arm>) {
         assert!(self.until(ensure_absent, desired).await.gone());
     }
 
     /// Waits until the next read of the resource is due.
-    pub(crate) async fn wait_until_due(&self, desired: &dyn Resource) {
-        match self.observations.next_read([desired.id()]) {
+    pub(crate) async fn wait_until_due(&self, desired: &dyn Resource<Arm>) {
+        match self.observations.next_read([desired.key()]) {
             Some(due) => sleep_until(due).await,
             None => sleep(Duration::from_secs(1)).await,
         }
     }
 
     /// The seconds until the next read of the resource is due.
-    pub(crate) fn due_in(&self, desired: &dyn Resource) -> u64 {
-        let due = self.observations.next_read([desired.id()]).unwrap();
+    pub(crate) fn due_in(&self, desired: &dyn Resource<Arm>) -> u64 {
+        let due = self.observations.next_read([desired.key()]).unwrap();
         due.saturating_duration_since(Instant::now()).as_secs()
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hyperlink::api::{AzurePrivateLinkService, Role};
 use hyperlink::azure::client::Client;
 use hyperlink::azure::id::{ResourceId, SubscriptionId};
-use hyperlink::azure::observation_cache::ObservationCache;
+use hyperlink::azure::observations::ObservationCache;
 use hyperlink::azure::scope::Scope;
 use hyperlink::controllers::cluster_index::ClusterIndex;
 use hyperlink::controllers::context::{ArmContext, Context};

@@ -50,12 +50,15 @@ mod tests {
 
     #[test]
     fn variant_or_file_of_a_kind_is_named() {
-        assert_eq!(count("azure/read.rs", "fn f() { kind == Kind::Subnet }"), 1);
+        assert_eq!(count("azure/client.rs", "fn f() { kind == Kind::Subnet }"), 1);
         assert_eq!(
-            count("azure/read.rs", "fn f() { matches!(kind, Kind::Zone | Kind::Record) }"),
+            count(
+                "azure/client.rs",
+                "fn f() { matches!(kind, Kind::Zone | Kind::Record) }"
+            ),
             2
         );
-        assert_eq!(count("azure/lists.rs", "use super::kinds::{Kind, zone::links};"), 1);
+        assert_eq!(count("azure/client.rs", "use super::kinds::{Kind, zone::links};"), 1);
     }
 
     #[test]

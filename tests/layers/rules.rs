@@ -134,8 +134,16 @@ const BANS: &[Ban] = &[
         layers: &[],
         paths: &["kube", "k8s_openapi", "crate"],
         but_modules: &[],
-        but_paths: &["crate::azure"],
-        why: "src/azure uses nothing of ours outside itself and no Kubernetes: it could be a crate",
+        but_paths: &["crate::azure", "crate::engine"],
+        why: "src/azure knows the engine, and no Kubernetes: it could be a crate",
+    },
+    Ban {
+        modules: &["engine"],
+        layers: &[],
+        paths: &["kube", "k8s_openapi", "crate"],
+        but_modules: &[],
+        but_paths: &["crate::engine"],
+        why: "src/engine knows no cloud and no Kubernetes: it could be a crate",
     },
     Ban {
         modules: &["runtime"],

@@ -1,6 +1,8 @@
 use rstest::rstest;
 
 use super::*;
+use crate::azure::id::ResourceId;
+use crate::azure::kinds::Kind;
 
 const PLS: &str = "/subscriptions/AAAA/resourcegroups/Mgmt/providers/microsoft.network/privatelinkservices/pls-1";
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{KindSpec, NETWORK, NETWORK_API};
+use super::{KindSpec, NETWORK, NETWORK_API, Rules};
 
 /// What generic code has to know of connections.
 pub const SPEC: KindSpec = KindSpec {
@@ -11,7 +11,10 @@ pub const SPEC: KindSpec = KindSpec {
     path: &["privateLinkServices", "privateEndpointConnections"],
     api_version: NETWORK_API,
     service: NETWORK,
-    pace: Duration::from_secs(4),
-    shown_by_parent: true,
+    rules: Rules {
+        pace: Duration::from_secs(4),
+        shown_by_parent: true,
+        ..Rules::DEFAULT
+    },
     ..KindSpec::DEFAULT
 };

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::{Kind, KindSpec, NETWORK, NETWORK_API};
+use super::{Kind, KindSpec, NETWORK, NETWORK_API, Rules};
+use crate::azure::body::id_at;
 use crate::azure::id::{ResourceId, lower};
-use crate::azure::resource::id_at;
 
 /// What generic code has to know of load balancers.
 pub const SPEC: KindSpec = KindSpec {
@@ -16,7 +16,10 @@ pub const SPEC: KindSpec = KindSpec {
     path: &["loadBalancers"],
     api_version: NETWORK_API,
     service: NETWORK,
-    shared: true,
+    rules: Rules {
+        shared: true,
+        ..Rules::DEFAULT
+    },
     ..KindSpec::DEFAULT
 };
 

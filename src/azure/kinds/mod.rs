@@ -14,7 +14,7 @@ pub mod virtual_network;
 pub mod zone;
 pub mod zone_link;
 
-pub use spec::{KindSpec, List, ListScope, Resync};
+pub use spec::{KindSpec, ListScope, Rules};
 
 /// The resource provider of all network resources, private DNS among them.
 const NETWORK: &str = "Microsoft.Network";
@@ -39,7 +39,7 @@ macro_rules! kinds {
             /// Every kind, for tables and labels.
             pub const ALL: [Kind; [$(Kind::$kind),+].len()] = [$(Kind::$kind),+];
 
-            /// What generic code has to know of the kind.
+            /// What has to be known of the kind outside its file.
             pub fn spec(self) -> &'static KindSpec {
                 match self {
                     $(Kind::$kind => &$file::SPEC,)+
@@ -69,7 +69,7 @@ impl Kind {
 
     /// The time between two reads of a resource of this kind while it is in progress and Azure gives no time.
     pub fn pace(self) -> Duration {
-        self.spec().pace
+        self.spec().rules.pace
     }
 }
 
@@ -78,6 +78,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::azure::kinds::Kind;
+    use crate::engine::kind_rules::Resync;
 
     #[test]
     fn every_kind_has_a_label_and_a_type_of_its_own() {
@@ -107,14 +109,17 @@ mod tests {
             .filter(|spec| spec.path.len() == 1)
         {
             assert!(
-                !spec.shown_by_parent && !spec.queued_in_parent && !spec.put_changes_parent,
+                !spec.rules.shown_by_parent && spec.rules.queued_in_parent.is_none() && !spec.rules.put_changes_parent,
                 "{spec:?}"
             );
             assert!(
-                spec.count_in_parent.is_none() && spec.resync == Resync::Resource,
+                spec.rules.count_in_parent.is_none() && spec.rules.resync == Resync::Resource,
                 "{spec:?}"
             );
-            assert!(spec.list.is_none_or(|list| list.of != ListScope::Parent), "{spec:?}");
+            assert!(
+                spec.rules.list.as_ref().is_none_or(|list| list.of != ListScope::Parent),
+                "{spec:?}"
+            );
         }
     }
 }

@@ -1,14 +1,17 @@
 //! The Private Endpoint: one manual connection to an alias, and the address that it gives.
 
+use crate::azure::arm::Arm;
 use std::net::IpAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Kind, KindSpec, List, ListScope, MAX_NAME, NETWORK, NETWORK_API};
+use super::{Kind, KindSpec, ListScope, MAX_NAME, NETWORK, NETWORK_API, Rules};
+use crate::azure::body::{base, id_at, mark, set};
 use crate::azure::id::{ResourceId, same};
 use crate::azure::owner_tags::{MAX_TAGS, OwnerTags};
-use crate::azure::resource::{Difference, Owned, Resource, base, id_at, mark, set};
+use crate::engine::kind_rules::ListRules;
+use crate::engine::resource::{Difference, Owned, Resource};
 
 /// What generic code has to know of Private Endpoints.
 pub const SPEC: KindSpec = KindSpec {
@@ -19,16 +22,18 @@ pub const SPEC: KindSpec = KindSpec {
     service: NETWORK,
     max_name: Some(MAX_NAME),
     expand: Some("networkInterfaces"),
-    // Most take 30 to 45 s.
-    pace: Duration::from_secs(15),
-    list: Some(List {
-        of: ListScope::Subscription,
-        min_served: 10,
-        rows: None,
-    }),
-    // The answer to a PUT does not show the address.
-    read_after_put: true,
-    ..KindSpec::DEFAULT
+    rules: Rules {
+        // Most take 30 to 45 s.
+        pace: Duration::from_secs(15),
+        list: Some(ListRules {
+            of: ListScope::Subscription,
+            min_served: 10,
+            rows: None,
+        }),
+        // The answer to a PUT does not show the address.
+        read_after_put: true,
+        ..Rules::DEFAULT
+    },
 };
 
 /// A desired Private Endpoint.
@@ -152,12 +157,12 @@ impl PrivateEndpoint {
     }
 }
 
-impl Owned for PrivateEndpoint {
+impl Owned<Arm> for PrivateEndpoint {
     fn kind(&self) -> Kind {
         Kind::PrivateEndpoint
     }
 
-    fn id(&self) -> &ResourceId {
+    fn key(&self) -> &ResourceId {
         &self.id
     }
 
@@ -166,7 +171,7 @@ impl Owned for PrivateEndpoint {
     }
 }
 
-impl Resource for PrivateEndpoint {
+impl Resource<Arm> for PrivateEndpoint {
     fn differs(&self, current: &Value) -> Vec<Difference> {
         let dead = matches!(approval(current), Approval::Rejected | Approval::Disconnected);
         let rules = [

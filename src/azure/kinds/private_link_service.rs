@@ -2,15 +2,18 @@
 
 pub mod access;
 
+use crate::azure::arm::Arm;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Kind, KindSpec, List, ListScope, MAX_NAME, NETWORK, NETWORK_API};
+use super::{Kind, KindSpec, ListScope, MAX_NAME, NETWORK, NETWORK_API, Rules};
+use crate::azure::body::{base, id_at, mark, set};
 use crate::azure::id::{ResourceId, SubscriptionId, same};
 use crate::azure::owner_tags::{MAX_TAGS, OwnerTags, Stamp, Stamped};
-use crate::azure::resource::{Difference, Owned, Resource, base, id_at, mark, set};
+use crate::engine::kind_rules::ListRules;
+use crate::engine::resource::{Difference, Owned, Resource};
 
 /// What generic code has to know of Private Link Services.
 pub const SPEC: KindSpec = KindSpec {
@@ -20,13 +23,16 @@ pub const SPEC: KindSpec = KindSpec {
     api_version: NETWORK_API,
     service: NETWORK,
     max_name: Some(MAX_NAME),
-    pace: Duration::from_secs(4),
-    list: Some(List {
-        of: ListScope::Group,
-        min_served: 10,
-        rows: None,
-    }),
-    children: Some(connections),
+    rules: Rules {
+        pace: Duration::from_secs(4),
+        list: Some(ListRules {
+            of: ListScope::Group,
+            min_served: 10,
+            rows: None,
+        }),
+        children: Some(connections),
+        ..Rules::DEFAULT
+    },
     ..KindSpec::DEFAULT
 };
 
@@ -125,12 +131,12 @@ impl OwnedPrivateLinkService {
     }
 }
 
-impl Owned for OwnedPrivateLinkService {
+impl Owned<Arm> for OwnedPrivateLinkService {
     fn kind(&self) -> Kind {
         Kind::PrivateLinkService
     }
 
-    fn id(&self) -> &ResourceId {
+    fn key(&self) -> &ResourceId {
         &self.id
     }
 
@@ -153,13 +159,13 @@ impl PrivateLinkService {
     }
 }
 
-impl Owned for PrivateLinkService {
+impl Owned<Arm> for PrivateLinkService {
     fn kind(&self) -> Kind {
         self.owned.kind()
     }
 
-    fn id(&self) -> &ResourceId {
-        self.owned.id()
+    fn key(&self) -> &ResourceId {
+        self.owned.key()
     }
 
     fn is_owned(&self, current: &Value) -> bool {
@@ -167,7 +173,7 @@ impl Owned for PrivateLinkService {
     }
 }
 
-impl Resource for PrivateLinkService {
+impl Resource<Arm> for PrivateLinkService {
     fn differs(&self, current: &Value) -> Vec<Difference> {
         let desired = self.desired_subscriptions();
         let proxy = current

@@ -1,15 +1,18 @@
 //! The A record set in a private DNS zone.
 
+use crate::azure::arm::Arm;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
 use super::zone::{DNS_API, DNS_SERVICE, rows};
-use super::{Kind, KindSpec, List, ListScope, NETWORK, Resync};
+use super::{Kind, KindSpec, ListScope, NETWORK, Rules};
+use crate::azure::body::{base, mark, set};
 use crate::azure::id::ResourceId;
 use crate::azure::owner_tags::OwnerTags;
-use crate::azure::resource::{Difference, Owned, Resource, base, mark, set};
+use crate::engine::kind_rules::{ListRules, Resync};
+use crate::engine::resource::{Difference, Owned, Resource};
 
 /// What generic code has to know of A record sets.
 pub const SPEC: KindSpec = KindSpec {
@@ -18,13 +21,16 @@ pub const SPEC: KindSpec = KindSpec {
     path: &["privateDnsZones", "A"],
     api_version: DNS_API,
     service: DNS_SERVICE,
-    resync: Resync::Record,
-    list: Some(List {
-        of: ListScope::Parent,
-        min_served: 2,
-        rows: Some(rows),
-    }),
-    create_if_new: true,
+    rules: Rules {
+        resync: Resync::Record,
+        list: Some(ListRules {
+            of: ListScope::Parent,
+            min_served: 2,
+            rows: Some(rows),
+        }),
+        create_if_new: true,
+        ..Rules::DEFAULT
+    },
     ..KindSpec::DEFAULT
 };
 
@@ -54,12 +60,12 @@ pub fn addresses(body: &Value) -> BTreeSet<String> {
         .collect()
 }
 
-impl Owned for Record {
+impl Owned<Arm> for Record {
     fn kind(&self) -> Kind {
         Kind::Record
     }
 
-    fn id(&self) -> &ResourceId {
+    fn key(&self) -> &ResourceId {
         &self.id
     }
 
@@ -72,7 +78,7 @@ impl Owned for Record {
     }
 }
 
-impl Resource for Record {
+impl Resource<Arm> for Record {
     fn differs(&self, current: &Value) -> Vec<Difference> {
         let desired: BTreeSet<String> = self.address.iter().map(ToString::to_string).collect();
         let ttl = current.pointer("/properties/ttl").and_then(Value::as_u64);

@@ -1,13 +1,16 @@
 //! The NAT subnet of a Private Link Service.
 
+use crate::azure::arm::Arm;
 use std::time::Duration;
 
 use ipnet::Ipv4Net;
 use serde_json::{Value, json};
 
-use super::{Kind, KindSpec, List, ListScope, MAX_NAME, NETWORK, NETWORK_API};
+use super::{Kind, KindSpec, ListScope, MAX_NAME, NETWORK, NETWORK_API, Rules};
+use crate::azure::body::{base, set};
 use crate::azure::id::{ResourceId, lower};
-use crate::azure::resource::{Difference, Owned, Resource, base, set};
+use crate::engine::kind_rules::{ListRules, WriteTimes};
+use crate::engine::resource::{Difference, Owned, Resource};
 
 /// What generic code has to know of subnets.
 pub const SPEC: KindSpec = KindSpec {
@@ -17,15 +20,21 @@ pub const SPEC: KindSpec = KindSpec {
     api_version: NETWORK_API,
     service: NETWORK,
     max_name: Some(MAX_NAME),
-    pace: Duration::from_secs(2),
-    list: Some(List {
-        of: ListScope::Parent,
-        min_served: 10,
-        rows: None,
-    }),
-    queued_in_parent: true,
-    // The next prefix must not overlap with this one.
-    put_changes_parent: true,
+    rules: Rules {
+        pace: Duration::from_secs(2),
+        list: Some(ListRules {
+            of: ListScope::Parent,
+            min_served: 10,
+            rows: None,
+        }),
+        queued_in_parent: Some(WriteTimes {
+            put: Duration::from_secs(3),
+            delete: Duration::from_secs(10),
+        }),
+        // The next prefix must not overlap with this one.
+        put_changes_parent: true,
+        ..Rules::DEFAULT
+    },
     ..KindSpec::DEFAULT
 };
 
@@ -114,12 +123,12 @@ pub fn has_reference_shape(subnet: &Value) -> bool {
         && properties.is_some_and(|all| all.iter().all(known))
 }
 
-impl Owned for NatSubnet {
+impl Owned<Arm> for NatSubnet {
     fn kind(&self) -> Kind {
         Kind::Subnet
     }
 
-    fn id(&self) -> &ResourceId {
+    fn key(&self) -> &ResourceId {
         &self.id
     }
 
@@ -128,7 +137,7 @@ impl Owned for NatSubnet {
     }
 }
 
-impl Resource for NatSubnet {
+impl Resource<Arm> for NatSubnet {
     fn differs(&self, current: &Value) -> Vec<Difference> {
         let closed = !takes_link_services(current);
         closed

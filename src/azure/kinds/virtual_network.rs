@@ -1,6 +1,6 @@
 //! The virtual network: only read, for its subnets and its address space.
 
-use super::{KindSpec, NETWORK, NETWORK_API};
+use super::{KindSpec, NETWORK, NETWORK_API, Rules};
 
 /// What generic code has to know of virtual networks.
 pub const SPEC: KindSpec = KindSpec {
@@ -9,6 +9,9 @@ pub const SPEC: KindSpec = KindSpec {
     path: &["virtualNetworks"],
     api_version: NETWORK_API,
     service: NETWORK,
-    shared: true,
+    rules: Rules {
+        shared: true,
+        ..Rules::DEFAULT
+    },
     ..KindSpec::DEFAULT
 };

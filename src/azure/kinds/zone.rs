@@ -1,13 +1,16 @@
 //! The private DNS zone.
 
+use crate::azure::arm::Arm;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Kind, KindSpec, List, ListScope, NETWORK};
+use super::{Kind, KindSpec, ListScope, NETWORK, Rules};
+use crate::azure::body::{base, mark, set};
 use crate::azure::id::ResourceId;
 use crate::azure::owner_tags::OwnerTags;
-use crate::azure::resource::{Difference, Owned, Resource, base, mark, set};
+use crate::engine::kind_rules::ListRules;
+use crate::engine::resource::{Difference, Owned, Resource};
 
 /// The api-version of private DNS.
 pub(super) const DNS_API: &str = "2024-06-01";
@@ -21,15 +24,19 @@ pub const SPEC: KindSpec = KindSpec {
     path: &["privateDnsZones"],
     api_version: DNS_API,
     service: DNS_SERVICE,
-    pace: Duration::from_secs(10),
-    list: Some(List {
-        of: ListScope::Subscription,
-        min_served: 10,
-        rows: None,
-    }),
-    create_if_new: true,
-    // A zone is not deleted with what others put into it after it was read. Other kinds are not known to hold anything.
-    delete_if_unchanged: true,
+    rules: Rules {
+        pace: Duration::from_secs(10),
+        list: Some(ListRules {
+            of: ListScope::Subscription,
+            min_served: 10,
+            rows: None,
+        }),
+        create_if_new: true,
+        // A zone is not deleted with what others put into it after it was read. Other kinds are not known to hold
+        // anything.
+        delete_if_unchanged: true,
+        ..Rules::DEFAULT
+    },
     ..KindSpec::DEFAULT
 };
 
@@ -59,12 +66,12 @@ pub(super) fn rows(body: &Value) -> u64 {
     count("numberOfRecordSets").max(count("numberOfVirtualNetworkLinks"))
 }
 
-impl Owned for Zone {
+impl Owned<Arm> for Zone {
     fn kind(&self) -> Kind {
         Kind::Zone
     }
 
-    fn id(&self) -> &ResourceId {
+    fn key(&self) -> &ResourceId {
         &self.id
     }
 
@@ -73,7 +80,7 @@ impl Owned for Zone {
     }
 }
 
-impl Resource for Zone {
+impl Resource<Arm> for Zone {
     /// Every PUT of Hyperlink carries the owner tags; HyperShift's PUTs, which do not end, remove them.
     fn moved_by_others(&self, current: &Value) -> bool {
         !self.owner_tags.prove(current)

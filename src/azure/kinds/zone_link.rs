@@ -1,14 +1,17 @@
 //! The link of a private DNS zone to a virtual network.
 
+use crate::azure::arm::Arm;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::zone::{DNS_API, DNS_SERVICE, MAX_DNS_TAGS, links, rows};
-use super::{Kind, KindSpec, List, ListScope, MAX_NAME, NETWORK, Resync};
+use super::{Kind, KindSpec, ListScope, MAX_NAME, NETWORK, Rules};
+use crate::azure::body::{base, id_at, mark, set};
 use crate::azure::id::ResourceId;
 use crate::azure::owner_tags::OwnerTags;
-use crate::azure::resource::{Difference, Owned, Resource, base, id_at, mark, set};
+use crate::engine::kind_rules::{ListRules, Resync};
+use crate::engine::resource::{Difference, Owned, Resource};
 
 /// What generic code has to know of virtual network links.
 pub const SPEC: KindSpec = KindSpec {
@@ -18,16 +21,19 @@ pub const SPEC: KindSpec = KindSpec {
     api_version: DNS_API,
     service: DNS_SERVICE,
     max_name: Some(MAX_NAME),
-    pace: Duration::from_secs(10),
-    resync: Resync::Record,
-    list: Some(List {
-        of: ListScope::Parent,
-        min_served: 2,
-        rows: Some(rows),
-    }),
-    completed,
-    count_in_parent: Some(links),
-    create_if_new: true,
+    rules: Rules {
+        pace: Duration::from_secs(10),
+        resync: Resync::Record,
+        list: Some(ListRules {
+            of: ListScope::Parent,
+            min_served: 2,
+            rows: Some(rows),
+        }),
+        completed,
+        count_in_parent: Some(links),
+        create_if_new: true,
+        ..Rules::DEFAULT
+    },
     ..KindSpec::DEFAULT
 };
 
@@ -64,12 +70,12 @@ impl ZoneLink {
     }
 }
 
-impl Owned for ZoneLink {
+impl Owned<Arm> for ZoneLink {
     fn kind(&self) -> Kind {
         Kind::ZoneLink
     }
 
-    fn id(&self) -> &ResourceId {
+    fn key(&self) -> &ResourceId {
         &self.id
     }
 
@@ -79,7 +85,7 @@ impl Owned for ZoneLink {
     }
 }
 
-impl Resource for ZoneLink {
+impl Resource<Arm> for ZoneLink {
     /// As with zones: a link that is as desired keeps resolving names while others write it again.
     fn moved_by_others(&self, current: &Value) -> bool {
         !self.owner_tags.prove(current)

@@ -2,13 +2,14 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::azure::plan::{Verb, Why};
+use crate::azure::plan::Why;
 use crate::controllers::samples::{cr, id, management};
+use crate::engine::plan::Verb;
 
 fn step(kind: Kind, path: &str, verb: Verb, why: Why) -> Step {
     Step {
         kind,
-        id: id(&management(path)),
+        key: id(&management(path)),
         verb,
         why,
         found: Some(Value::Null),
@@ -114,7 +115,7 @@ fn event_lists_what_is_left_and_that_it_still_forwards() {
         event.note,
         format!(
             "abandoned in Azure (see ticket a/b): {}, {}; a Private Link Service that is abandoned still forwards",
-            service.id, subnet.id
+            service.key, subnet.key
         )
     );
 }
@@ -178,7 +179,7 @@ fn resource_in_use_for_long_is_left_with_an_event() {
     assert_eq!(event_for(&[&zone], "CannotDeleteResource", 599), None);
     let event = event_for(&[&zone], "CannotDeleteResource", 600).unwrap();
     assert_eq!(event.what, What::Released);
-    assert_eq!(event.note, format!("{} stays: Azure refuses its removal", zone.id));
+    assert_eq!(event.note, format!("{} stays: Azure refuses its removal", zone.key));
     assert!(event_for(&[&subnet_in_use()], "InUseSubnetCannotBeDeleted", 600).is_some());
     assert_eq!(event_for(&[&zone], "AnotherOperationInProgress", 600), None);
     let endpoint = step(

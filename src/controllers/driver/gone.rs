@@ -4,14 +4,16 @@
 use tokio::time::Instant;
 
 use crate::api::AzurePrivateLinkService;
-use crate::azure::client::Reconcile;
 use crate::azure::error::ArmError;
 use crate::azure::id::same;
-use crate::azure::plan::{Step, Verb};
-use crate::azure::resource::{Kind, MISSED};
+use crate::azure::kinds::Kind;
+use crate::azure::plan::Step;
 use crate::controllers::context::Context;
 use crate::controllers::decision::Decision;
 use crate::controllers::observe::reader_for;
+use crate::engine::client::Reconcile;
+use crate::engine::plan::Verb;
+use crate::engine::resource::MISSED;
 
 /// Whether everything that is gone is so for certain; what is not certain is expedited. Called before a custom resource
 /// is released, because after that nobody reads what is left.
@@ -44,11 +46,11 @@ pub(super) async fn surely_gone(cx: &Context, reconcile: Reconcile, decision: &D
 /// subnet that is in use.
 fn shown_by_its_subnet(cx: &Context, step: &Step, decision: &Decision) -> bool {
     let observations = &cx.arm.observations;
-    if step.kind != Kind::PrivateLinkService || !observations.is_deleted(&step.id) {
+    if step.kind != Kind::PrivateLinkService || !observations.is_deleted(&step.key) {
         return false;
     }
     decision.step(Kind::Subnet).is_some_and(|subnet| {
-        subnet.gone() && observations.is_deleted(&subnet.id) && observations.surely_gone(&subnet.id)
+        subnet.gone() && observations.is_deleted(&subnet.key) && observations.surely_gone(&subnet.key)
     })
 }
 
@@ -59,14 +61,14 @@ pub(super) fn hold_back(cx: &Context, cr: &AzurePrivateLinkService, steps: &mut 
     let recorded = status.map(|status| [&status.private_link_service_id, &status.private_endpoint_id]);
     let recorded: Vec<&str> = recorded.into_iter().flatten().filter_map(|id| id.as_deref()).collect();
     for step in steps.iter_mut().filter(|step| step.found.is_none()) {
-        let id = step.id.to_string();
+        let id = step.key.to_string();
         let puts = matches!(step.verb, Verb::Put(_)) && recorded.iter().any(|recorded| same(recorded, &id));
-        if !puts || cx.arm.observations.is_deleted(&step.id) {
+        if !puts || cx.arm.observations.is_deleted(&step.key) {
             continue;
         }
-        let absent = cx.arm.observations.gone_for(&step.id, now).unwrap_or_default();
+        let absent = cx.arm.observations.gone_for(&step.key, now).unwrap_or_default();
         if let Some(remaining) = MISSED.checked_sub(absent).filter(|remaining| !remaining.is_zero()) {
-            cx.arm.observations.expedite(&step.id, remaining, now);
+            cx.arm.observations.expedite(&step.key, remaining, now);
             *step = step.clone().unreadable(&ArmError::missing());
         }
     }

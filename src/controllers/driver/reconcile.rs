@@ -6,17 +6,16 @@ use uuid::Uuid;
 use super::rounds::Executed;
 use super::{Times, as_reported, await_locks, decided, release, requeue, surely_gone};
 use crate::api::AzurePrivateLinkService;
-use crate::azure::client::Reconcile;
 use crate::azure::plan::Outcome;
-use crate::controllers::abandon;
 use crate::controllers::conclusion::{Conclusion, Findings, conclude};
 use crate::controllers::context::Context;
 use crate::controllers::decision::{Decision, Lifecycle};
 use crate::controllers::facts::{Facts, Needs};
-use crate::controllers::outcome;
 use crate::controllers::preview::{Preview, as_sent};
 use crate::controllers::reconciler::CustomResourceReconciler;
 use crate::controllers::write_status::write_status;
+use crate::controllers::{abandon, outcome};
+use crate::engine::client::Reconcile;
 use crate::metrics::ReconcileResult;
 use crate::runtime::call::ReconcileError;
 use crate::runtime::reconcile::ReconcileOutcome;
@@ -127,7 +126,7 @@ impl<'a, C: CustomResourceReconciler> Driver<'a, C> {
         let Self { controller, cx, .. } = *self;
         let now = Instant::now();
         let abandoned = abandon::permission(cr, cx.role, decision, outcomes, &|step| {
-            cx.arm.observations.failing_for(&step.id, now)
+            cx.arm.observations.failing_for(&step.key, now)
         });
         let certain = surely_gone(cx, self.reconcile, decision).await;
         let all_gone = decision.nothing_left() && certain && abandoned.is_none();

@@ -5,15 +5,14 @@ use tokio::time::Instant;
 
 use super::{Driver, Times, decided, event_targets, gone, record, to_instant};
 use crate::api::AzurePrivateLinkService;
-use crate::azure::execute;
+use crate::azure::kinds::Kind;
 use crate::azure::plan::{Outcome, Step};
-use crate::azure::resource::Kind;
 use crate::controllers::context::Context;
 use crate::controllers::decision::{Decision, Lifecycle};
-use crate::controllers::event;
 use crate::controllers::facts::Facts;
-use crate::controllers::intent;
 use crate::controllers::reconciler::CustomResourceReconciler;
+use crate::controllers::{event, intent};
+use crate::engine::execute;
 use crate::runtime::call::ReconcileError;
 use crate::runtime::event::Event;
 
@@ -70,7 +69,7 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
                 });
             }
             for step in decision.steps.iter().filter(|step| step.writes()) {
-                facts.reads.remove(&step.id);
+                facts.reads.remove(&step.key);
             }
             facts.inside.clear();
             round += 1;
@@ -105,8 +104,8 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
         let mut changes = Vec::new();
         for (step, outcome) in steps.iter().zip(outcomes) {
             if let Outcome::Reached(change) = outcome {
-                self.cx.runtime.metrics.changed(step.kind, &step.id, change);
-                changes.push(event::changed(step.kind, &step.id, change));
+                self.cx.runtime.metrics.changed(step.kind, &step.key, change);
+                changes.push(event::changed(step.kind, &step.key, change));
             }
         }
         self.emit(cr, &changes).await;
@@ -133,8 +132,8 @@ fn invalidate_outdated(cx: &Context, steps: &[Step], outcomes: &[Outcome]) -> bo
     let mut any = false;
     for (step, outcome) in steps.iter().zip(outcomes) {
         let refused = matches!(outcome, Outcome::Failed(error) if error.status == 412);
-        if refused && cx.arm.observations.refused_once(&step.id) {
-            cx.arm.observations.invalidate(&step.id, Instant::now());
+        if refused && cx.arm.observations.refused_once(&step.key) {
+            cx.arm.observations.invalidate(&step.key, Instant::now());
             any = true;
         }
     }

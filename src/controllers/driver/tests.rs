@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::Role;
 use crate::azure::error::ArmError;
-use crate::azure::plan::Verb;
-use crate::azure::resource::Kind;
+use crate::azure::kinds::Kind;
 use crate::controllers::context::sample;
 use crate::controllers::samples;
+use crate::engine::plan::Verb;
 
 fn cr(changed: &Value) -> AzurePrivateLinkService {
     let mut cr = serde_json::to_value(samples::cr(Value::Null, json!({}))).unwrap();
@@ -107,7 +107,7 @@ async fn accepted_retry_of_a_refused_write_is_reported_as_refused(
     let error = ArmError::own(class, "X");
     cx.arm
         .observations
-        .write_failed(step.kind, &step.id, &error, Instant::now());
+        .write_failed(step.kind, &step.key, &error, Instant::now());
     assert_eq!(
         reported(),
         [if refused {
@@ -116,7 +116,7 @@ async fn accepted_retry_of_a_refused_write_is_reported_as_refused(
             outcome.clone()
         }]
     );
-    cx.arm.observations.confirm(&step.id);
+    cx.arm.observations.confirm(&step.key);
     assert_eq!(reported(), std::slice::from_ref(&outcome), "it is as wanted now");
 }
 

@@ -4,11 +4,11 @@ use serde_json::json;
 
 use super::*;
 use crate::azure::error::ArmError;
-use crate::azure::plan::Verb;
 use crate::conditions::merge;
 use crate::controllers::decision::Decision;
 use crate::controllers::report::fails;
 use crate::controllers::samples;
+use crate::engine::plan::Verb;
 use crate::hypershift::problem::Problem;
 
 use ConditionType::{AzureInternalLoadBalancerAvailable, AzurePLSCreated, AzurePrivateDNSAvailable};
@@ -16,7 +16,7 @@ use ConditionType::{AzureInternalLoadBalancerAvailable, AzurePLSCreated, AzurePr
 fn step(kind: Kind, path: &str, verb: Verb, why: Why) -> Step {
     Step {
         kind,
-        id: samples::id(&samples::guest(path)),
+        key: samples::id(&samples::guest(path)),
         found: (verb == Verb::Keep).then(|| json!({})),
         verb,
         why,
@@ -277,7 +277,7 @@ fn resource_that_was_called_too_often_is_named() {
     let exhausted = ArmError::own(Class::Throttled, CALL_BUDGET_EXHAUSTED);
     let step = |verb, why| Step {
         kind: Kind::Zone,
-        id: id.clone(),
+        key: id.clone(),
         verb,
         why,
         found: None,

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::{ConditionType, Reason};
-use crate::azure::error::Class;
 use crate::conditions::NewCondition;
 use crate::controllers::samples::{ALIAS, cr, guest, id};
+use crate::engine::failure::Class;
 use crate::hypershift::problem::Problem;
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -15,7 +15,7 @@ const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 fn step(verb: Verb, why: Why) -> Step {
     Step {
         kind: Kind::Record,
-        id: id(&guest("privateDnsZones/z.example.com/A/api")),
+        key: id(&guest("privateDnsZones/z.example.com/A/api")),
         verb,
         why,
         found: None,

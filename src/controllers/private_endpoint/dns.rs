@@ -6,15 +6,19 @@ use serde_json::Value;
 
 use super::siblings::SiblingSet;
 use crate::api::markers::PRIVATE_ROUTER;
-use crate::azure::error::Class;
+use crate::azure::arm::Observed;
+use crate::azure::body::progress;
 use crate::azure::id::{IdError, ResourceId, SubscriptionId};
+use crate::azure::kinds::Kind;
 use crate::azure::kinds::record::{Record, addresses};
 use crate::azure::kinds::zone::{Zone, links};
 use crate::azure::kinds::zone_link::ZoneLink;
-use crate::azure::plan::{Step, Verb, Why, ensure_present};
-use crate::azure::resource::{Kind, Observed, Owned, Progress, Resource, progress};
+use crate::azure::plan::{Step, Why};
 use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::identity::Identity;
+use crate::engine::failure::Class;
+use crate::engine::plan::{Verb, ensure_present};
+use crate::engine::resource::{Owned, Progress, Resource};
 use crate::names;
 
 /// Which of the two zones.
@@ -290,7 +294,7 @@ fn linked(own: &ZoneLink, id: ResourceId, body: &Value) -> Step {
     };
     Step {
         kind: Kind::ZoneLink,
-        id,
+        key: id,
         verb,
         why,
         found: Some(body.clone()),
@@ -300,9 +304,9 @@ fn linked(own: &ZoneLink, id: ResourceId, body: &Value) -> Step {
 /// The zone that a step belongs to, if it is one of these.
 pub fn part_of(zones: &[DesiredZone], step: &Step) -> Option<Part> {
     let zone = if step.kind == Kind::Zone {
-        Some(step.id.clone())
+        Some(step.key.clone())
     } else {
-        step.id.parent()
+        step.key.parent()
     };
     zones
         .iter()

@@ -25,13 +25,12 @@ use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::api::markers::HCP_FINALIZER;
-use crate::api::markers::{CPO_INTENT, SERVICES};
+use crate::api::markers::{CPO_INTENT, HCP_FINALIZER, SERVICES};
 use crate::api::{AzurePrivateLinkService, HostedControlPlane, Role};
 use crate::azure::id::ResourceId;
+use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_endpoint::{Approval, address, approval};
 use crate::azure::plan::{Outcome, Step};
-use crate::azure::resource::Kind;
 use crate::controllers::context::Context;
 use crate::controllers::decision::{Decision, Lifecycle, deleted_at};
 use crate::controllers::driver::Driver;
@@ -79,9 +78,9 @@ fn may_come_late(cx: &Context, cr: &AzurePrivateLinkService, decision: &Decision
     let now = Instant::now();
     let waits = perhaps_put(cr, decision).filter_map(|step| {
         let wait = LATE
-            .checked_sub(cx.arm.observations.absent_for(&step.id, now)?)
+            .checked_sub(cx.arm.observations.absent_for(&step.key, now)?)
             .filter(|wait| !wait.is_zero())?;
-        cx.arm.observations.expedite(&step.id, wait, now);
+        cx.arm.observations.expedite(&step.key, wait, now);
         Some(wait)
     });
     Some(Requeue::new(waits.max()?, MAY_COME_LATE))
@@ -98,7 +97,7 @@ fn perhaps_put<'a>(cr: &AzurePrivateLinkService, decision: &'a Decision) -> impl
         .steps
         .iter()
         .filter(move |step| intended && matches!(step.kind, Kind::Zone | Kind::ZoneLink) && step.gone());
-    gone.filter(move |step| !named.contains(&Some(step.id.clone())))
+    gone.filter(move |step| !named.contains(&Some(step.key.clone())))
 }
 
 /// Expedites the read of an endpoint whose connection is not approved or that shows no address yet: ever less often,
@@ -112,7 +111,7 @@ fn expedite_endpoint(cx: &Context, uid: &str, decision: &Decision) {
     let has_changed = cx.polls.has_changed(uid);
     let wait = cx.polls.wait(uid, plan::APPROVAL_POLL, now);
     let wait = if has_changed { Duration::ZERO } else { wait };
-    cx.arm.observations.expedite(&step.id, wait, now);
+    cx.arm.observations.expedite(&step.key, wait, now);
 }
 
 fn awaits_connection(endpoint: &Value) -> bool {

@@ -13,13 +13,14 @@ use crate::api::AzurePrivateLinkService;
 use crate::api::hypershift::AzurePlatform;
 use crate::api::markers::CPO_INTENT;
 use crate::azure::id::{IdError, ResourceId, SubscriptionId, location};
+use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_endpoint::{Approval, PrivateEndpoint, address, approval};
-use crate::azure::plan::{Step, Why, ensure_present};
-use crate::azure::resource::Kind;
+use crate::azure::plan::{Step, Why};
 use crate::controllers::decision::Decision;
 use crate::controllers::facts::{Facts, Needs, together};
 use crate::controllers::identity::Identity;
 use crate::controllers::intent::{self, CpoIntent};
+use crate::engine::plan::ensure_present;
 use crate::hypershift::problem::Problem;
 use crate::names;
 
@@ -299,7 +300,7 @@ fn own_ids(desired: &DesiredResources, steps: &[Step]) -> Vec<String> {
 /// Whether a resource, or what it is in, is left to others.
 fn is_refused(id: &ResourceId, steps: &[Step]) -> bool {
     let mut left = steps.iter().filter(|step| step.left());
-    left.any(|step| step.id == *id || id.is_in(&step.id))
+    left.any(|step| step.key == *id || id.is_in(&step.key))
 }
 
 #[cfg(test)]

@@ -9,10 +9,11 @@ use super::teardown::teardown;
 use crate::api::hypershift::AzurePlatform;
 use crate::api::markers::{CPO_FINALIZER, CPO_INTENT, OAUTH};
 use crate::api::{AzurePrivateLinkService, Reason};
-use crate::azure::plan::{Step, Verb};
+use crate::azure::plan::Step;
 use crate::controllers::decision::Decision;
 use crate::controllers::facts::Facts;
 use crate::controllers::samples::{ALIAS, cr, decided, guest, identity};
+use crate::engine::plan::Verb;
 use crate::hypershift::problem::Problem;
 
 pub(super) const ENDPOINT: &str = "privateEndpoints/private-router-pe";
@@ -130,9 +131,9 @@ pub(super) fn complete() -> Vec<(String, Value)> {
     let (decision, _) = run(&with_alias(), &world);
     for step in decision.steps {
         if let Verb::Put(mut body) = step.verb {
-            body["name"] = json!(step.id.name());
+            body["name"] = json!(step.key.name());
             body["type"] = json!("Microsoft.Network/privateDnsZones/A");
-            world.push((step.id.to_string(), body));
+            world.push((step.key.to_string(), body));
         }
     }
     for (_, zone) in world.iter_mut().take(2) {
@@ -175,7 +176,7 @@ pub(super) fn changed(
 }
 
 pub(super) fn step<'a>(decision: &'a Decision, name: &str) -> &'a Step {
-    decision.steps.iter().find(|step| step.id.name() == name).unwrap()
+    decision.steps.iter().find(|step| step.key.name() == name).unwrap()
 }
 
 pub(super) fn verb<'a>(decision: &'a Decision, name: &str) -> &'a Verb {
@@ -185,7 +186,7 @@ pub(super) fn verb<'a>(decision: &'a Decision, name: &str) -> &'a Verb {
 /// The names of what is written.
 pub(super) fn written(decision: &Decision) -> Vec<&str> {
     let writes = decision.steps.iter().filter(|step| step.writes());
-    writes.map(|step| step.id.name()).collect()
+    writes.map(|step| step.key.name()).collect()
 }
 
 /// The custom resource of OAuth, in the status of one that is complete.

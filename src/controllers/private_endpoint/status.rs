@@ -7,14 +7,14 @@ use serde_json::{Map, Value, json};
 use super::dns::{DesiredZone, Part, part_of};
 use super::plan::Names;
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role};
-use crate::azure::error::Class;
+use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_endpoint::{Approval, address, approval};
 use crate::azure::plan::{Outcome, Step, Why};
-use crate::azure::resource::Kind;
 use crate::conditions::{self, NewCondition};
 use crate::controllers::abandon;
 use crate::controllers::decision::{Decision, blocking_problem, error_of, first_problem, step_problem};
 use crate::controllers::report::{Report, fails, fails_unless_unread, stored};
+use crate::engine::failure::Class;
 use crate::hypershift::problem::Problem;
 
 /// The report of a reconcile that makes or repairs the guest's side.
@@ -151,7 +151,7 @@ fn dns_problem(zones: &[DesiredZone], step: &Step, outcome: &Outcome) -> Option<
     if linked_to_other_zone(step, outcome) {
         let text = format!(
             "another zone named {} is linked to the virtual network",
-            step.id.parent()?.name()
+            step.key.parent()?.name()
         );
         return Some(Problem::new(Reason::VNetLinkedToOtherZone, text));
     }
@@ -178,7 +178,7 @@ fn fields(steps: &[(&Step, &Outcome)], names: &Names) -> Map<String, Value> {
         };
         let is_cleared = step.left() || step.why == Why::Absent;
         if let Some(body) = step.ready() {
-            fields.insert(field.to_owned(), json!(step.id.to_string()));
+            fields.insert(field.to_owned(), json!(step.key.to_string()));
             let address = address(body).filter(|_| step.kind == Kind::PrivateEndpoint);
             if let Some(address) = address.as_ref().map(IpAddr::to_string) {
                 fields.insert("privateEndpointIP".into(), json!(address));
@@ -200,7 +200,7 @@ fn fields(steps: &[(&Step, &Outcome)], names: &Names) -> Map<String, Value> {
 /// also for custom resources that have no such zone, and never for one whose zone is of others.
 fn names_the_zone(step: &Step, names: &Names) -> bool {
     let own = names.zones.iter().find(|zone| zone.part == Part::Internal);
-    own.map_or(step.kind == Kind::PrivateEndpoint, |zone| zone.zone.id == step.id)
+    own.map_or(step.kind == Kind::PrivateEndpoint, |zone| zone.zone.id == step.key)
 }
 
 /// The status field for the id of a step's resource.

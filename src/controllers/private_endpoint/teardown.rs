@@ -11,17 +11,20 @@ use super::plan::{self, ControlPlaneState, DesiredResources, proven_endpoint};
 use super::served::refused_for;
 use crate::api::markers::CPO_INTENT;
 use crate::api::{AzurePrivateLinkService, HostedControlPlane, Reason};
+use crate::azure::arm::Observed;
 use crate::azure::error::ArmError;
 use crate::azure::id::ResourceId;
+use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_endpoint::{PrivateEndpoint, leads_anywhere, leads_to};
 use crate::azure::kinds::record::Record;
 use crate::azure::kinds::zone::{Zone, links};
-use crate::azure::plan::{Step, Verb, ensure_absent};
-use crate::azure::resource::{Kind, Observed, Owned};
+use crate::azure::plan::Step;
 use crate::controllers::decision::Decision;
 use crate::controllers::facts::{Facts, Needs, together};
 use crate::controllers::identity::Identity;
 use crate::controllers::intent::{self, CpoIntent};
+use crate::engine::plan::{Verb, ensure_absent};
+use crate::engine::resource::Owned;
 use crate::names;
 
 /// The steps that delete what a custom resource has, when it or its control plane is deleted. All are gone or left when

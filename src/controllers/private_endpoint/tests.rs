@@ -6,10 +6,11 @@ use tower::BoxError;
 use super::samples::*;
 use super::*;
 use crate::api::Reason;
-use crate::azure::plan::{Verb, Why};
-use crate::azure::resource::Observed;
+use crate::azure::arm::Observed;
+use crate::azure::plan::Why;
 use crate::controllers::context::sample;
 use crate::controllers::samples::{cr, guest};
+use crate::engine::plan::Verb;
 use crate::hypershift::problem::Problem;
 
 #[test]
@@ -57,7 +58,7 @@ async fn connection_that_stays_pending_is_read_ever_less_often() {
     let decision = Decision {
         steps: vec![Step {
             kind: Kind::PrivateEndpoint,
-            id: id.clone(),
+            key: id.clone(),
             verb: Verb::Keep,
             why: Why::UpToDate,
             found: Some(pending.clone()),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::api::{AzurePrivateLinkService, HostedCluster, Reason};
 use crate::azure::id::{IdError, ResourceId, SubscriptionId, same};
-use crate::azure::resource::Kind;
+use crate::azure::kinds::Kind;
 use crate::controllers::identity::IDENTITY_RETRY;
 use crate::hypershift::problem::Problem;
 

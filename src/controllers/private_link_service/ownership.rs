@@ -9,11 +9,12 @@ use serde_json::Value;
 use super::frontend::{self, FrontendMatch};
 use super::plan::basis::{Basis, Stop};
 use crate::azure::id::{ResourceId, same};
+use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_link_service::{OwnedPrivateLinkService, frontends};
 use crate::azure::owner_tags::{Stamp, Stamped};
-use crate::azure::resource::{Kind, Owned};
 use crate::controllers::facts::Needs;
 use crate::controllers::identity::Identity;
+use crate::engine::resource::Owned;
 use crate::names;
 
 /// The service with this id as it is if the cluster owns it. Nothing is proven yet.

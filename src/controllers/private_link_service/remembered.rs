@@ -10,11 +10,14 @@ use super::nat_prefix::{self, Refused};
 use super::refusals::Refusals;
 use super::teardown;
 use crate::api::Reason;
+use crate::azure::arm::Observed;
 use crate::azure::id::ResourceId;
-use crate::azure::observation_cache::ObservationCache;
-use crate::azure::plan::{Outcome, Step, Verb};
-use crate::azure::resource::{Kind, MISSED, Observed};
+use crate::azure::kinds::Kind;
+use crate::azure::observations::ObservationCache;
+use crate::azure::plan::{Outcome, Step};
 use crate::controllers::decision::Decision;
+use crate::engine::plan::Verb;
+use crate::engine::resource::MISSED;
 use crate::runtime::requeue::Requeue;
 
 /// What is remembered of each custom resource, by its UID.
@@ -88,7 +91,7 @@ impl Remembered {
             return false;
         };
         let now = Instant::now();
-        let network = step.id.parent();
+        let network = step.key.parent();
         let body = network.as_ref().and_then(|network| observations.fresh(network, now));
         if let Some(network) = &network {
             observations.invalidate(network, now);
@@ -100,7 +103,7 @@ impl Remembered {
         let layout = body.as_ref().and_then(Observed::found).map(nat_prefix::layout);
         let another = self.with(uid, |entry| entry.refused.add(prefix, layout, now));
         if another {
-            observations.invalidate(&step.id, now);
+            observations.invalidate(&step.key, now);
         }
         another
     }

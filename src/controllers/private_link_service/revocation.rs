@@ -11,13 +11,14 @@ use super::plan::{Settings, service_id};
 use crate::api::AzurePrivateLinkService;
 use crate::api::markers::SERVICES;
 use crate::azure::id::{ResourceId, SubscriptionId};
+use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_link_service::access::Narrowed;
-use crate::azure::plan::{Step, Verb, Why, ensure_present};
-use crate::azure::resource::Kind;
+use crate::azure::plan::{Step, Why};
 use crate::azure::scope::Scope;
 use crate::controllers::decision::Decision;
 use crate::controllers::facts::{Needs, together};
 use crate::controllers::identity::Identity;
+use crate::engine::plan::{Verb, ensure_present};
 use crate::names;
 
 /// Changes the decision if the service lets in too many: it then removes those first, and writes and records nothing
@@ -36,7 +37,7 @@ pub(super) fn revoke(mut decision: Decision, basis: Basis<'_>) -> Result<Decisio
     if narrows || stuck {
         decision
             .steps
-            .retain(|other| steps.iter().all(|step| other.id != step.id));
+            .retain(|other| steps.iter().all(|step| other.key != step.key));
         decision.steps.extend(steps);
     }
     Ok(decision)
@@ -52,7 +53,7 @@ pub(super) fn revoke_during_teardown(mut decision: Decision, basis: Basis<'_>) -
         return Ok(decision);
     }
     for step in steps(basis)?.into_iter().filter(Step::writes) {
-        decision.steps.retain(|other| other.id != step.id);
+        decision.steps.retain(|other| other.key != step.key);
         decision.steps.push(step);
     }
     Ok(decision)

@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::plan::Found;
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role};
+use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_link_service::alias;
 use crate::azure::plan::{Outcome, Step, Why};
-use crate::azure::resource::Kind;
 use crate::conditions::NewCondition;
 use crate::controllers::abandon;
 use crate::controllers::decision::{Decision, blocking_problem};
@@ -33,7 +33,7 @@ pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, found: &Fo
     }
     let service = decision.step(Kind::PrivateLinkService);
     if let Some(body) = service.and_then(|step| step.ready()) {
-        fields.insert("privateLinkServiceID".into(), json!(service.map(|s| s.id.to_string())));
+        fields.insert("privateLinkServiceID".into(), json!(service.map(|s| s.key.to_string())));
         fields.insert("privateLinkServiceAlias".into(), json!(alias(body)));
     } else if service.is_some_and(|step| matches!(step.why, Why::Absent | Why::Replace(_) | Why::NotOurs)) {
         fields.insert("privateLinkServiceID".into(), Value::Null);

@@ -6,11 +6,11 @@ use tokio::time::Instant;
 
 use super::plan::PrivateLinkServiceInputs;
 use crate::api::{AzurePrivateLinkService, Reason};
-use crate::azure::observation_cache::LONGEST_POLL;
+use crate::azure::kinds::Kind;
 use crate::azure::plan::Why;
-use crate::azure::resource::Kind;
 use crate::controllers::context::Context;
 use crate::controllers::decision::Decision;
+use crate::engine::observation_cache::LONGEST_POLL;
 use crate::runtime::requeue::Requeue;
 
 /// What a frontend is searched by, as one text: the address in the spec, and the Service's UID and addresses.
@@ -47,8 +47,8 @@ pub(super) fn expedite_subnet(cx: &Context, decision: &Decision) {
     {
         let now = Instant::now();
         let service = decision.step(Kind::PrivateLinkService);
-        let gone_for = service.and_then(|service| cx.arm.observations.gone_for(&service.id, now));
+        let gone_for = service.and_then(|service| cx.arm.observations.gone_for(&service.key, now));
         let wait = (gone_for.unwrap_or_default() / 5).clamp(Kind::Subnet.pace(), LONGEST_POLL);
-        cx.arm.observations.expedite(&step.id, wait, now);
+        cx.arm.observations.expedite(&step.key, wait, now);
     }
 }

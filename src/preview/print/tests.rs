@@ -2,10 +2,11 @@ use std::time::Duration;
 
 use hyperlink::api::{Reason, Role};
 use hyperlink::azure::id::ResourceId;
-use hyperlink::azure::plan::{Verb, Why};
-use hyperlink::azure::resource::Kind;
+use hyperlink::azure::kinds::Kind;
+use hyperlink::azure::plan::Why;
 use hyperlink::controllers::decision::Decision;
 use hyperlink::controllers::preview::{FieldChange, FinalizerChange};
+use hyperlink::engine::plan::Verb;
 use hyperlink::hypershift::problem::Problem;
 use hyperlink::runtime::requeue::Requeue;
 use serde_json::Value;

@@ -1,13 +1,15 @@
 //! Who may connect to a Private Link Service that is only to lose subscriptions, not gain any.
 
+use crate::azure::arm::Arm;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::{OwnedPrivateLinkService, subscriptions};
+use crate::azure::body::base;
 use crate::azure::id::{ResourceId, SubscriptionId};
 use crate::azure::kinds::Kind;
-use crate::azure::resource::{Difference, Owned, Resource, base};
+use crate::engine::resource::{Difference, Owned, Resource};
 
 /// The lists of the subscriptions that see a service, and of those whose connections it approves at once.
 const LISTS: [&str; 2] = ["visibility", "autoApproval"];
@@ -27,13 +29,13 @@ impl Narrowed {
     }
 }
 
-impl Owned for Narrowed {
+impl Owned<Arm> for Narrowed {
     fn kind(&self) -> Kind {
         self.owned.kind()
     }
 
-    fn id(&self) -> &ResourceId {
-        self.owned.id()
+    fn key(&self) -> &ResourceId {
+        self.owned.key()
     }
 
     fn is_owned(&self, current: &Value) -> bool {
@@ -41,7 +43,7 @@ impl Owned for Narrowed {
     }
 }
 
-impl Resource for Narrowed {
+impl Resource<Arm> for Narrowed {
     fn differs(&self, current: &Value) -> Vec<Difference> {
         let more = |list: &&str| subscriptions(current, list).iter().any(|given| !self.allows(given));
         LISTS.into_iter().filter(more).map(Difference::of).collect()

@@ -1,4 +1,5 @@
 use super::*;
+use crate::azure::id::ResourceId;
 
 const NET: &str = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
 

@@ -6,8 +6,8 @@ use super::super::samples::{
 };
 use super::*;
 use crate::api::Reason;
-use crate::azure::plan::Verb;
 use crate::controllers::samples::{ALIAS, cr, guest};
+use crate::engine::plan::Verb;
 
 mod adoption;
 mod oauth;
@@ -59,7 +59,7 @@ fn bodies_are_what_azure_and_hypershift_expect() {
     let world: Vec<_> = zones().into_iter().chain([endpoint("Approved", ALIAS)]).collect();
     let bodies = |decision: Decision| {
         let puts = decision.steps.into_iter().filter_map(|step| match step.verb {
-            Verb::Put(body) => Some(json!({"id": step.id.to_string(), "body": body})),
+            Verb::Put(body) => Some(json!({"id": step.key.to_string(), "body": body})),
             _ => None,
         });
         puts.collect::<Vec<_>>()
@@ -220,7 +220,7 @@ fn intent_names_what_is_about_to_be_created_and_nothing_refused() {
     };
     let all = named(&[]);
     let (decision, _) = run(&with_alias(), &[]);
-    let steps: Vec<_> = decision.steps.iter().map(|step| step.id.to_string()).collect();
+    let steps: Vec<_> = decision.steps.iter().map(|step| step.key.to_string()).collect();
     assert_eq!(all, steps, "each of them is made, now or later");
     assert_eq!(named(&complete()), all, "and the list stays the same");
     let foreign = (guest(BASE), json!({"tags": {"owner": "customer"}, "properties": {}}));

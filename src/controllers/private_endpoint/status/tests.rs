@@ -5,10 +5,10 @@ use super::*;
 use crate::api::Status;
 use crate::api::markers::ABANDON;
 use crate::azure::error::ArmError;
-use crate::azure::plan::Verb;
 use crate::controllers::private_endpoint::dns::NEEDS_ADDRESS;
 use crate::controllers::private_endpoint::plan::desired_resources;
 use crate::controllers::samples::{ALIAS, cr, identity};
+use crate::engine::plan::Verb;
 
 fn resource() -> AzurePrivateLinkService {
     let time = "2026-01-01T00:00:00Z";
@@ -34,7 +34,7 @@ fn ready() -> (Decision, Names) {
     let desired = desired_resources(&resource(), &identity(), &[]).unwrap();
     let keep = |kind, id: &crate::azure::id::ResourceId, body| Step {
         kind,
-        id: id.clone(),
+        key: id.clone(),
         verb: Verb::Keep,
         why: Why::UpToDate,
         found: Some(body),
@@ -158,7 +158,7 @@ fn failed_read_of_the_endpoint_changes_conditions_only_later() {
             };
             (steps[0].verb, steps[0].why, steps[0].found) = (Verb::Wait, Why::Unread(error), None);
             for step in steps.iter_mut().filter(|step| step.kind == Kind::Record) {
-                *step = Step::waits(step.kind, step.id.clone(), NEEDS_ADDRESS);
+                *step = Step::waits(step.kind, step.key.clone(), NEEDS_ADDRESS);
             }
         })
     };
@@ -198,7 +198,7 @@ fn recreated_endpoint_makes_its_names_unavailable() {
     let report = report_on_success(|steps| {
         (steps[0].verb, steps[0].why, steps[0].found) = (Verb::Wait, Why::InProgress, None);
         for step in steps.iter_mut().filter(|step| step.kind == Kind::Record) {
-            *step = Step::waits(step.kind, step.id.clone(), NEEDS_ADDRESS);
+            *step = Step::waits(step.kind, step.key.clone(), NEEDS_ADDRESS);
         }
     });
     assert_eq!(
@@ -251,7 +251,7 @@ fn other_refusals_as_invalid_tell_of_no_other_zone(
 fn waiting_conditions_name_what_they_wait_for() {
     let report = report(|steps, _| {
         for at in [0, 3] {
-            steps[at] = Step::waits(steps[at].kind, steps[at].id.clone(), NEEDS_ADDRESS);
+            steps[at] = Step::waits(steps[at].kind, steps[at].key.clone(), NEEDS_ADDRESS);
         }
     });
     let (service, endpoint) = ("WaitingForPrivateLinkService", "WaitingForPrivateEndpoint");
@@ -264,7 +264,7 @@ fn waiting_conditions_name_what_they_wait_for() {
 #[case::link_for_that_of_a_sibling(6, Why::Needs("the link of private-router"), "Provisioning")]
 #[case::record_for_the_endpoint(7, NEEDS_ADDRESS, "WaitingForPrivateEndpoint")]
 fn names_wait_for_the_endpoint_only_where_they_do(#[case] at: usize, #[case] why: Why, #[case] reason: &str) {
-    let report = report(|steps, _| steps[at] = Step::waits(steps[at].kind, steps[at].id.clone(), why));
+    let report = report(|steps, _| steps[at] = Step::waits(steps[at].kind, steps[at].key.clone(), why));
     assert_eq!(reasons(&report)[1], reason);
 }
 

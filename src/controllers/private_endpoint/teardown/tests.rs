@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use super::super::plan::Vouched;
 use super::super::samples::*;
 use super::*;
+use crate::azure::arm::Observed;
 use crate::azure::plan::Why;
-use crate::azure::resource::Observed;
 use crate::controllers::samples::{cr, decided, guest, identity};
 use crate::hypershift::problem::Problem;
 
@@ -44,7 +44,7 @@ fn zone_with_records_of_others_loses_only_own_records() {
     let decision = tear(&with_alias(), &served_state(), &world);
     assert_eq!(*verb(&decision, "apps.example.com"), Verb::Refuse);
     assert_eq!(*verb(&decision, "api-example"), Verb::Delete);
-    assert!(decision.steps.iter().all(|step| step.id.name() != "www"));
+    assert!(decision.steps.iter().all(|step| step.key.name() != "www"));
 }
 
 #[test]
@@ -315,7 +315,7 @@ mod with_a_sibling {
     use rstest::rstest;
 
     use super::*;
-    use crate::azure::plan::Verb;
+    use crate::engine::plan::Verb;
 
     #[test]
     fn oauth_takes_only_its_own_endpoint_while_private_router_stays() {

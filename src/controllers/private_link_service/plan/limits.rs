@@ -4,7 +4,7 @@ use super::basis::Basis;
 use super::service_id;
 use crate::api::Reason;
 use crate::azure::id::{IdError, ResourceId};
-use crate::azure::resource::Kind;
+use crate::azure::kinds::Kind;
 use crate::controllers::identity::Identity;
 use crate::hypershift::problem::Problem;
 use crate::names;

@@ -7,10 +7,12 @@ use super::basis::{Basis, Stop};
 use super::limits::invalid_spec;
 use crate::api::markers::HO_INTENT;
 use crate::api::{AzurePrivateLinkService, Reason};
+use crate::azure::arm::Observed;
 use crate::azure::id::{IdError, ResourceId, same};
-use crate::azure::resource::{Kind, MISSED, Observed};
+use crate::azure::kinds::Kind;
 use crate::controllers::identity::Identity;
 use crate::controllers::intent::{self, HoIntent};
+use crate::engine::resource::MISSED;
 use crate::hypershift::problem::Problem;
 use crate::names;
 

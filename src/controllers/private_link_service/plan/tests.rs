@@ -5,10 +5,11 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::azure::error::{ArmError, Class};
+use crate::azure::error::ArmError;
 use crate::azure::id::lower;
 use crate::controllers::private_link_service::samples::{inputs, settings};
 use crate::controllers::samples::{MANAGEMENT, cr, decided, guest, id, identity, management};
+use crate::engine::failure::Class;
 
 mod limits;
 mod recorded;
@@ -310,7 +311,7 @@ fn group_with_letters_of_any_script_is_used() {
     });
     let step = decision.step(Kind::PrivateLinkService);
     assert_eq!(
-        step.map(|step| step.id.group()),
+        step.map(|step| step.key.group()),
         Some("größe"),
         "{:?}",
         decision.problem

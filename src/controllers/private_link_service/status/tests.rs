@@ -3,10 +3,11 @@ use rstest::rstest;
 use super::*;
 use crate::api::Status;
 use crate::api::markers::ABANDON;
-use crate::azure::error::{ArmError, Class};
+use crate::azure::error::ArmError;
 use crate::azure::kinds::load_balancer::Frontend;
-use crate::azure::plan::Verb;
 use crate::controllers::samples::{ALIAS, cr, id, management};
+use crate::engine::failure::Class;
+use crate::engine::plan::Verb;
 
 const SERVICE: &str = "privateLinkServices/pls-id";
 const SUBNET: &str = "virtualNetworks/v/subnets/infra-pls-nat";
@@ -24,7 +25,7 @@ fn frontend() -> Frontend {
 fn step(kind: Kind, path: &str, verb: Verb, why: Why, found: Option<Value>) -> Step {
     Step {
         kind,
-        id: id(&management(path)),
+        key: id(&management(path)),
         verb,
         why,
         found,

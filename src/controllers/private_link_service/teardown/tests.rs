@@ -170,7 +170,7 @@ fn the_clusters_own_objects_count_more_than_what_was_recorded() {
         &[service(json!([]))],
         &settings(),
     );
-    assert_eq!(decision.steps[0].id.name(), "pls-true-id");
+    assert_eq!(decision.steps[0].key.name(), "pls-true-id");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn configuration_that_points_elsewhere_is_not_a_leak() {
         &allowed,
     );
     assert_eq!(
-        (decision.steps[0].id.group(), &decision.steps[0].verb),
+        (decision.steps[0].key.group(), &decision.steps[0].verb),
         ("mgmt", &Verb::Delete)
     );
 }

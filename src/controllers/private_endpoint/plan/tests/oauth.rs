@@ -5,10 +5,11 @@ use serde_json::json;
 
 use super::super::super::samples::*;
 use super::*;
-use crate::azure::error::{ArmError, Class};
+use crate::azure::arm::Observed;
+use crate::azure::error::ArmError;
 use crate::azure::kinds::zone::links;
-use crate::azure::resource::Observed;
 use crate::controllers::samples::{decided, id};
+use crate::engine::failure::Class;
 
 const OAUTH_LINK: &str = "oauth-openshift-basedomain-vnet-link";
 const ROUTER_LINK: &str = "private-router-basedomain-vnet-link";
@@ -97,7 +98,7 @@ fn link_of_an_administrator_is_enough_and_stays() {
         when_deleted
             .steps
             .iter()
-            .all(|step| step.id.name() != "administrators" || step.left())
+            .all(|step| step.key.name() != "administrators" || step.left())
     );
     assert_eq!(
         step(&when_deleted, "apps.example.com").why,

@@ -63,7 +63,10 @@ fn endpoint_that_does_not_show_where_it_leads_is_owned() {
 }
 
 #[rstest]
-#[case::cannot_be_read(Observed::ReadFailed(ArmError::own(crate::azure::error::Class::Down, "InternalServerError")))]
+#[case::cannot_be_read(Observed::ReadFailed(ArmError::own(
+    crate::engine::failure::Class::Down,
+    "InternalServerError"
+)))]
 #[case::is_not_found_once(Observed::Absent)]
 fn names_stay_while_the_endpoint(#[case] observed: Observed) {
     let id = crate::controllers::samples::id(&guest(ENDPOINT));

@@ -1,8 +1,8 @@
 //! What exists already: made by HyperShift's operator, or recorded in another scope.
 
 use super::*;
-use crate::azure::resource::MISSED;
 use crate::controllers::samples::ALIAS;
+use crate::engine::resource::MISSED;
 
 const SERVICE: &str = "privateLinkServices/pls-id";
 const GUID: &str = "0c7a5d3e-1b2f-4a86-9d70-5e4f3c2b1a09";
@@ -174,7 +174,7 @@ fn recorded_service_in_an_also_managed_scope_is_used_if(#[case] there: bool, #[c
     let settings = also(format!("/subscriptions/{MANAGEMENT}/resourceGroups/OLD"));
     let (decision, _) = run_with(&cr(status, json!({})), &inputs(), &world, &settings);
     let step = decision.step(Kind::PrivateLinkService).unwrap();
-    assert_eq!((step.id.group(), step.verb == Verb::Keep), (group, there));
+    assert_eq!((step.key.group(), step.verb == Verb::Keep), (group, there));
 }
 
 #[rstest]

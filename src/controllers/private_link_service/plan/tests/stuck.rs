@@ -87,7 +87,7 @@ fn revoked_subscription_is_removed_before_all_else(#[case] stuck: fn(&mut Scene)
     let others: Vec<_> = decision
         .steps
         .iter()
-        .filter(|other| other.id != step.id && other.writes())
+        .filter(|other| other.key != step.key && other.writes())
         .collect();
     assert!(others.is_empty() && decision.intent.is_none(), "{others:?}");
     let mut expected = scene.body.clone();
@@ -132,7 +132,7 @@ fn revoked_subscription_is_removed_from_an_unrecorded_service() {
     let [step] = &decision.steps[..] else {
         panic!("{:?}", decision.steps)
     };
-    assert!(matches!(step.verb, Verb::Put(_)) && step.id == id(&old), "{step:?}");
+    assert!(matches!(step.verb, Verb::Put(_)) && step.key == id(&old), "{step:?}");
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn forged_subnet_is_never_touched(#[case] subnet: String) {
         )
     });
     let decision = run(&deleting(intent_with(&subnet)), &inputs(), &world, &settings());
-    assert_eq!(decision.step(Kind::Subnet).map(|step| step.id.name()), None);
+    assert_eq!(decision.step(Kind::Subnet).map(|step| step.key.name()), None);
 }
 
 /// Without the HostedCluster only the cluster's own service proves the subnet.

@@ -1,0 +1,362 @@
+//! Executes steps in order, with one log line each. The only caller of put and delete.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use super::client::{Accepted, Client, Condition, Execution, Reconcile, WriteError};
+use super::cloud::{Cloud, Key, ResourceKind};
+use super::failure::Failure;
+use super::inventory::Inventory;
+use super::observation_cache::{ObservationCache, Operation};
+use super::plan::{Change, Outcome, Step, Verb, Why};
+use super::read::Reader;
+use super::resource::{Observed, Progress};
+
+/// Executes the steps in this order; they are independent of each other. Stores the outcome of each in the observation
+/// cache, and returns it.
+pub async fn run<C: Cloud>(
+    steps: &[Step<C>],
+    client: &impl Client<C>,
+    observations: &ObservationCache<C>,
+    reconcile: Reconcile,
+) -> Vec<Outcome<C>> {
+    let mut all = Vec::with_capacity(steps.len());
+    for step in steps {
+        let outcome = match &step.verb {
+            Verb::Wait => Outcome::Nothing,
+            Verb::Refuse => {
+                info!(verb = "refuse", kind = step.kind.label(), id = %step.key, reason = %step.why, "left alone");
+                Outcome::Nothing
+            }
+            Verb::Keep => {
+                if let (Some(body), Why::UpToDate) = (&step.found, &step.why) {
+                    observations.prove(&step.key, body);
+                }
+                let change = observations.confirm(&step.key).filter(|_| step.found.is_some());
+                change.map_or(Outcome::Nothing, Outcome::Reached)
+            }
+            Verb::Put(_) | Verb::Delete => match postponed(step, client, observations, reconcile).await {
+                Some(outcome) => outcome,
+                None => send(step, client, observations, reconcile).await,
+            },
+        };
+        all.push(outcome);
+    }
+    all
+}
+
+/// The outcome of a write that is not to be sent yet; none if it is to be sent now.
+async fn postponed<C: Cloud>(
+    step: &Step<C>,
+    client: &impl Client<C>,
+    observations: &ObservationCache<C>,
+    reconcile: Reconcile,
+) -> Option<Outcome<C>> {
+    let deletes = step.verb == Verb::Delete;
+    if deletes && let Some(outcome) = postponed_delete(step, client, observations, reconcile).await {
+        return Some(outcome);
+    }
+    if !deletes && observations.wait_to_put_again(&step.key, Instant::now()).is_some() {
+        return Some(Outcome::Nothing);
+    }
+    observations.wait_in_queue(step.kind, &step.key, deletes, Instant::now())?;
+    Some(Outcome::Nothing)
+}
+
+/// Sends a write and stores its outcome in the observation cache.
+async fn send<C: Cloud>(
+    step: &Step<C>,
+    client: &impl Client<C>,
+    observations: &ObservationCache<C>,
+    reconcile: Reconcile,
+) -> Outcome<C> {
+    let began = Instant::now();
+    let answered = match &step.verb {
+        Verb::Put(body) => client
+            .put(reconcile, step.kind, &step.key, body, &condition(step))
+            .await
+            .map(|answer| put_outcome(step, observations, answer)),
+        _ => client
+            .delete(reconcile, step.kind, &step.key, &delete_condition(step))
+            .await
+            .map(|answer| delete_outcome(step, observations, &answer)),
+    };
+    observations.leave_queue(step.kind, &step.key, Instant::now());
+    let outcome = match answered {
+        Ok(outcome) => {
+            observations.changing(&step.key, Change::of(&step.why));
+            outcome
+        }
+        Err(WriteError::NotLeading) => Outcome::GateShut,
+        Err(WriteError::Failed(error)) => {
+            let failed = match step.verb {
+                Verb::Delete => ObservationCache::delete_failed,
+                _ => ObservationCache::write_failed,
+            };
+            failed(observations, step.kind, &step.key, &error, Instant::now());
+            Outcome::Failed(error)
+        }
+    };
+    log(step, &outcome, reconcile, began.elapsed());
+    outcome
+}
+
+/// The outcome of a delete that is not to be sent again yet: it is under way, or was refused just now. A read shows
+/// that, but not of what only the parent's body shows: then the operation is polled here.
+async fn postponed_delete<C: Cloud>(
+    step: &Step<C>,
+    client: &impl Client<C>,
+    observations: &ObservationCache<C>,
+    reconcile: Reconcile,
+) -> Option<Outcome<C>> {
+    let shown_by_parent = step.kind.rules().shown_by_parent;
+    let observed = match observations.fresh(&step.key, Instant::now()) {
+        None if shown_by_parent => {
+            let operation = observations.operation(&step.key)?;
+            let inventory = &Inventory::default();
+            let reader = Reader {
+                client,
+                observations,
+                inventory,
+                reconcile,
+            };
+            reader.deleting(step.kind, &step.key, &operation).await
+        }
+        known => known?,
+    };
+    match observed {
+        Observed::Pending => Some(Outcome::Accepted),
+        Observed::DeleteFailed(error) | Observed::ReadFailed(error) if shown_by_parent => Some(Outcome::Failed(error)),
+        _ => None,
+    }
+}
+
+/// The precondition of a write. A write over a resource holds only for the version that was read. That a resource is
+/// new is a precondition only where the cloud is known to honour it.
+fn condition<C: Cloud>(step: &Step<C>) -> Condition {
+    match &step.found {
+        Some(found) => C::version(found).map_or(Condition::Any, |version| Condition::Unchanged(version.to_owned())),
+        None if step.kind.rules().create_if_new => Condition::New,
+        None => Condition::Any,
+    }
+}
+
+/// The precondition of a delete: of what may hold something, that it is unchanged since it was read.
+fn delete_condition<C: Cloud>(step: &Step<C>) -> Condition {
+    if step.kind.rules().delete_if_unchanged && step.found.is_some() {
+        condition(step)
+    } else {
+        Condition::Any
+    }
+}
+
+fn put_outcome<C: Cloud>(step: &Step<C>, observations: &ObservationCache<C>, answer: Accepted<C>) -> Outcome<C> {
+    let now = Instant::now();
+    let wait = answer.retry_after.unwrap_or(step.kind.rules().pace);
+    let began = |id| Operation {
+        id,
+        began: now,
+        deletes: false,
+    };
+    let is_new = step.found.is_none();
+    match answer.shown {
+        Some(body) if answer.execution != Execution::Running && C::progress(&body) == Progress::Ready => {
+            observations.began(step.kind, &step.key, began(None), is_new);
+            observations.ready(step.kind, &step.key, Observed::Found(body), now);
+            observations.read_soon(&step.key, now);
+            if step.kind.rules().read_after_put {
+                observations.invalidate(&step.key, now);
+            }
+            Outcome::Ready
+        }
+        shown => {
+            observations.began(step.kind, &step.key, began(answer.operation), is_new);
+            if let Some(parent) = step.key.parent().filter(|_| step.kind.rules().put_changes_parent) {
+                observations.invalidate(&parent, now);
+            }
+            let observed = shown.map_or(Observed::Pending, Observed::Found);
+            observations.in_progress(step.kind, &step.key, observed, wait, now);
+            Outcome::Accepted
+        }
+    }
+}
+
+fn delete_outcome<C: Cloud>(step: &Step<C>, observations: &ObservationCache<C>, answer: &Accepted<C>) -> Outcome<C> {
+    let now = Instant::now();
+    let wait = answer.retry_after.unwrap_or(step.kind.rules().pace);
+    if let Some(parent) = step.key.parent().filter(|_| step.kind.rules().shown_by_parent) {
+        observations.expedite(&parent, wait, now);
+    }
+    let operation = Operation {
+        id: answer.operation.clone(),
+        began: now,
+        deletes: true,
+    };
+    observations.began(step.kind, &step.key, operation, false);
+    observations.in_progress(step.kind, &step.key, Observed::Pending, wait, now);
+    if answer.execution != Execution::NothingThere {
+        observations.delete_accepted(&step.key, answer.operation.clone());
+    }
+    if answer.execution == Execution::Running {
+        return Outcome::Accepted;
+    }
+    // Only the next read shows whether it is gone.
+    observations.invalidate(&step.key, now);
+    Outcome::Ready
+}
+
+fn log<C: Cloud>(step: &Step<C>, outcome: &Outcome<C>, reconcile: Reconcile, took: Duration) {
+    let verb = if step.verb == Verb::Delete { "delete" } else { "put" };
+    let (kind, key) = (step.kind.label(), &step.key);
+    // JSON lines have no wider numbers: as a u128 it would be a text.
+    let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    let correlation_id = reconcile.correlation;
+    match outcome {
+        Outcome::Failed(error) => {
+            let (status, class) = (error.status(), error.class().label());
+            let (code, text) = (error.code(), error.text());
+            warn!(verb, kind, id = %key, reason = %step.why, status, code, class, text, took_ms, %correlation_id, "step failed");
+        }
+        Outcome::GateShut => warn!(verb, kind, id = %key, reason = %step.why, "not leading: not sent"),
+        _ => {
+            info!(verb, kind, id = %key, reason = %step.why, accepted = *outcome == Outcome::Accepted, took_ms, %correlation_id, "step");
+        }
+    }
+}
+
+/// Invalidates the resources that these steps would write, leave to others, or not touch yet, if they were last read
+/// before `since`. Returns their keys: before such a decision the resource itself is read. A failed write that has to
+/// wait before it is tried again delays no delete.
+pub fn invalidate_cached<C: Cloud>(
+    steps: &[Step<C>],
+    observations: &ObservationCache<C>,
+    since: Instant,
+) -> Vec<C::Key> {
+    let decisive = steps
+        .iter()
+        .filter(|step| step.writes() || step.left() || step.unproven())
+        .map(Step::observed_at);
+    invalidate(decisive, observations, since)
+}
+
+/// Invalidates the resources that these steps count as gone, if they were last read before `since`. Returns their keys.
+/// When nothing else is left, the custom resource that names them is deleted too.
+pub fn invalidate_gone<C: Cloud>(steps: &[Step<C>], observations: &ObservationCache<C>, since: Instant) -> Vec<C::Key> {
+    invalidate(
+        steps.iter().filter(|step| step.gone()).map(Step::observed_at),
+        observations,
+        since,
+    )
+}
+
+fn invalidate<C: Cloud>(
+    keys: impl Iterator<Item = C::Key>,
+    observations: &ObservationCache<C>,
+    since: Instant,
+) -> Vec<C::Key> {
+    let outdated: Vec<C::Key> = keys.filter(|key| observations.was_read_before(key, since)).collect();
+    for key in &outdated {
+        observations.invalidate(key, since);
+    }
+    outdated
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::engine::failure::Class;
+    use crate::engine::sample::{Error, Key, Kind, ObservationCache, Observed, Step};
+
+    #[test]
+    fn write_over_a_resource_holds_only_for_the_observed_version() {
+        let step = |kind, found: Option<Value>| Step {
+            kind,
+            key: Key::of("y"),
+            verb: Verb::Put(Value::Null),
+            why: Why::Absent,
+            found,
+        };
+        let observed = || Some(serde_json::json!({"given_id": "1"}));
+        for kind in [Kind::Plain, Kind::Queued, Kind::Guarded] {
+            assert_eq!(condition(&step(kind, observed())), Condition::Unchanged("1".to_owned()));
+        }
+        assert_eq!(condition(&step(Kind::Plain, None)), Condition::Any);
+        assert_eq!(condition(&step(Kind::Guarded, None)), Condition::New);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_gone_before_the_object_was_deleted_is_read_again() {
+        let observations = ObservationCache::new(Duration::from_secs(100), Duration::from_secs(100));
+        let (before, after) = (Key::of("before"), Key::of("after"));
+        let steps = [&before, &after].map(|id| Step {
+            kind: Kind::Plain,
+            key: id.clone(),
+            verb: Verb::Keep,
+            why: Why::UpToDate,
+            found: None,
+        });
+        let began = Instant::now();
+        observations.ready(Kind::Plain, &before, Observed::Absent, began);
+        let deleted_at = began + Duration::from_secs(1);
+        observations.ready(Kind::Plain, &after, Observed::Absent, deleted_at);
+        assert_eq!(invalidate_cached(&steps, &observations, deleted_at), []);
+        assert_eq!(
+            invalidate_gone(&steps, &observations, deleted_at),
+            std::slice::from_ref(&before)
+        );
+        assert_eq!(observations.fresh(&before, deleted_at), None);
+        assert_eq!(observations.fresh(&after, deleted_at), Some(Observed::Absent));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_could_not_be_written_is_read_as_soon_as_it_is_deleted() {
+        let observations = ObservationCache::new(Duration::from_secs(100), Duration::from_secs(100));
+        let key = Key::of("z/l");
+        let denied = Error::own(Class::Denied, "AuthorizationFailed");
+        let failed = Instant::now();
+        let wait = observations.write_failed(Kind::Plain, &key, &denied, failed);
+        assert_eq!(wait, Duration::from_secs(3));
+        let deleted_at = failed + Duration::from_secs(1);
+        let steps = [Step {
+            kind: Kind::Plain,
+            key: key.clone(),
+            verb: Verb::Wait,
+            why: Why::Unproven,
+            found: None,
+        }];
+        assert_eq!(
+            invalidate_cached(&steps, &observations, deleted_at),
+            std::slice::from_ref(&key)
+        );
+        assert_eq!(observations.fresh(&key, deleted_at), None);
+        // The poll of its operation in this read has failed too: one read in a reconcile is enough.
+        observations.write_failed(Kind::Plain, &key, &denied, deleted_at);
+        assert_eq!(invalidate_cached(&steps, &observations, deleted_at), []);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn shown_resource_is_not_deleted_by_an_old_read_of_its_parent() {
+        let observations = ObservationCache::new(Duration::from_secs(100), Duration::from_secs(100));
+        let service = Key::of("s");
+        let steps = [Step {
+            kind: Kind::Shown,
+            key: Key::of("s/c"),
+            verb: Verb::Delete,
+            why: Why::Unwanted,
+            found: None,
+        }];
+        let read_at = Instant::now();
+        observations.ready(Kind::Plain, &service, Observed::Found(Value::Null), read_at);
+        assert_eq!(invalidate_cached(&steps, &observations, read_at), []);
+        let later = read_at + Duration::from_secs(1);
+        assert_eq!(
+            invalidate_cached(&steps, &observations, later),
+            std::slice::from_ref(&service)
+        );
+        assert_eq!(observations.fresh(&service, later), None);
+    }
+}

@@ -1,0 +1,69 @@
+//! Why a call did not succeed, as far as the engine has to know.
+
+use std::fmt::{Debug, Display};
+use std::time::Duration;
+
+/// What an error means for the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// The resource, or what it is in, does not exist.
+    Gone,
+    /// An operation on this or another resource stands in the way. It lasts seconds.
+    Busy,
+    /// A request budget is exhausted, for as long as the cloud says.
+    Throttled,
+    /// The cloud does not allow the request, or does not know the identity.
+    Denied,
+    /// The cloud does not accept this request as it is.
+    Invalid,
+    /// The cloud gave no usable answer.
+    Down,
+}
+
+impl Class {
+    /// Every class, for tables and labels.
+    pub const ALL: [Class; 6] = [
+        Class::Gone,
+        Class::Busy,
+        Class::Throttled,
+        Class::Denied,
+        Class::Invalid,
+        Class::Down,
+    ];
+
+    /// The value of the metric label.
+    pub fn label(self) -> &'static str {
+        match self {
+            Class::Gone => "gone",
+            Class::Busy => "busy",
+            Class::Throttled => "throttled",
+            Class::Denied => "denied",
+            Class::Invalid => "invalid",
+            Class::Down => "down",
+        }
+    }
+}
+
+/// A cloud's error. `Display` shows a person what it means; the cloud's own text is for the log.
+pub trait Failure: Clone + Debug + Display + PartialEq + Send + Sync + 'static {
+    /// An error that the engine found itself.
+    fn own(class: Class, code: &'static str) -> Self;
+    /// The error that the cloud gives for a missing resource.
+    fn missing() -> Self;
+    /// What the error means.
+    fn class(&self) -> Class;
+    /// The HTTP status; 0 when no answer came.
+    fn status(&self) -> u16;
+    /// The cloud's code.
+    fn code(&self) -> &str;
+    /// The cloud's own sentence; for the log only.
+    fn text(&self) -> &str;
+    /// How long to wait before the next try, after `failures` of them in a row (1 for the first).
+    fn delay(&self, failures: u32) -> Duration;
+    /// This error with another wait, as if the cloud asked for it.
+    #[must_use]
+    fn with_retry_after(self, wait: Duration) -> Self;
+    /// This error of a read; `lasting`: reads have failed for so long that nothing is known of the resource any more.
+    #[must_use]
+    fn with_lasting(self, lasting: bool) -> Self;
+}

@@ -1,0 +1,97 @@
+//! What the engine has to know of a kind of resources.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::cloud::Cloud;
+
+/// Reads the keys of other resources from a body.
+pub type Children<C> = fn(&Value) -> Vec<<C as Cloud>::Key>;
+
+/// All that the engine asks about a kind.
+#[derive(Debug, Clone)]
+pub struct KindRules<C: Cloud> {
+    /// Whether all clusters share such a resource, so that it has ten times the call budget.
+    pub shared: bool,
+    /// The time between two reads of a resource while it is in progress and the cloud gives no time.
+    pub pace: Duration,
+    /// How often a ready resource is read.
+    pub resync: Resync,
+    /// The list that shows ready resources; none if no list is of use.
+    pub list: Option<ListRules<C>>,
+    /// Whether the body of a ready resource shows it in force. Else it is in progress.
+    pub completed: fn(&Value) -> bool,
+    /// The resources that the body shows and that no read of their own shows.
+    pub children: Option<Children<C>>,
+    /// Whether only the parent's body shows such a resource, as one of its `children`: the parent is read in its place,
+    /// and the operation that deletes it is polled when the next delete is due.
+    pub shown_by_parent: bool,
+    /// How many resources of this kind are in a parent, by the parent's body. Zero proves that a deleted one is gone.
+    pub count_in_parent: Option<fn(&Value) -> Option<u64>>,
+    /// Whether the cloud honours the precondition that a resource to create is new.
+    pub create_if_new: bool,
+    /// Whether a delete holds only for the version that was read: deleting it deletes what others put into it.
+    pub delete_if_unchanged: bool,
+    /// Where the cloud takes one write at a time in the parent, how long a write takes there: writes are queued.
+    pub queued_in_parent: Option<WriteTimes>,
+    /// Whether the parent's body, as it was read, is outdated once a PUT is accepted.
+    pub put_changes_parent: bool,
+    /// Whether the answer to a PUT lacks something that a read shows: it is read at once.
+    pub read_after_put: bool,
+}
+
+impl<C: Cloud> KindRules<C> {
+    /// The fields that a kind leaves out: nothing special.
+    pub const DEFAULT: Self = Self {
+        shared: false,
+        pace: Duration::from_secs(5),
+        resync: Resync::Resource,
+        list: None,
+        completed: |_| true,
+        children: None,
+        shown_by_parent: false,
+        count_in_parent: None,
+        create_if_new: false,
+        delete_if_unchanged: false,
+        queued_in_parent: None,
+        put_changes_parent: false,
+        read_after_put: false,
+    };
+}
+
+/// The class of the time after which a ready resource is read again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resync {
+    /// That of most resources: each is read at a time of its own.
+    Resource,
+    /// That of records: all in one parent are read at one time, as one list shows them.
+    Record,
+}
+
+/// A list that shows ready resources, in place of a read of each.
+#[derive(Debug, Clone)]
+pub struct ListRules<C: Cloud> {
+    /// What the list shows the resources of.
+    pub of: C::ListScope,
+    /// How many resources it has to serve to cost less than a read of each.
+    pub min_served: usize,
+    /// How many rows the list has, by the body of the parent; none if the list is always worth a call.
+    pub rows: Option<fn(&Value) -> u64>,
+}
+
+/// How long a write usually takes, if writes are sent one after the other.
+#[derive(Debug, Clone, Copy)]
+pub struct WriteTimes {
+    /// A PUT.
+    pub put: Duration,
+    /// A DELETE.
+    pub delete: Duration,
+}
+
+impl WriteTimes {
+    /// How long this write usually takes.
+    pub fn of(self, deletes: bool) -> Duration {
+        if deletes { self.delete } else { self.put }
+    }
+}

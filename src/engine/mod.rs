@@ -1,0 +1,22 @@
+//! Brings the resources of a cloud to what is desired: compares what is observed with that, plans, executes, and knows
+//! what was observed. Generic over the cloud; knows neither Kubernetes nor the rest of this crate.
+
+pub mod call_budget;
+pub mod client;
+pub mod cloud;
+mod deletion;
+pub mod execute;
+mod failed_reads;
+pub mod failure;
+pub mod inventory;
+pub mod kind_rules;
+pub mod lists;
+pub mod observation_cache;
+pub mod plan;
+pub mod read;
+pub mod resource;
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
+mod tests;
+mod write_queue;

@@ -1,0 +1,187 @@
+//! All that the cache holds of one resource. What happens to it is noted in each of the four parts.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::failures::ResourceFailures;
+use super::observation::{Hold, Observation};
+use super::unreported::Unreported;
+use super::writes::Writes;
+use super::{Operation, SHOWS_LATE};
+use crate::engine::cloud::Cloud;
+use crate::engine::failure::Failure;
+use crate::engine::plan::Change;
+use crate::engine::resource::{GONE_FOR, Observed};
+
+/// When the cloud accepted a DELETE and its end is not known, it counts as executed after reads have found nothing for
+/// this long.
+const CARRIED_OUT: Duration = Duration::from_secs(8);
+
+/// What the cache holds of one resource.
+#[derive(Debug)]
+pub(super) struct Entry<C: Cloud> {
+    /// The resource's kind.
+    pub(super) kind: C::Kind,
+    /// What was observed, and until when it is fresh.
+    pub(super) observation: Observation<C>,
+    /// What this process has written.
+    pub(super) writes: Writes<C>,
+    /// What has failed.
+    pub(super) failures: ResourceFailures<C>,
+    /// What is to be reported once.
+    pub(super) unreported: Unreported,
+}
+
+impl<C: Cloud> Entry<C> {
+    /// Nothing is known of the resource yet.
+    pub(super) fn new(kind: C::Kind, now: Instant) -> Self {
+        Self {
+            kind,
+            observation: Observation::new(now),
+            writes: Writes::default(),
+            failures: ResourceFailures::default(),
+            unreported: Unreported::default(),
+        }
+    }
+
+    /// Notes that nothing is under way any more. Returns whether an operation of this process was.
+    pub(super) fn note_ready(&mut self, observed: Observed<C>, hold: Hold, now: Instant) -> bool {
+        let is_absent = observed == Observed::Absent;
+        self.failures.note_ready();
+        self.observation
+            .note_ready(observed, self.writes.is_deleting(), hold, now);
+        self.writes.note_ready(is_absent)
+    }
+
+    /// Notes that the resource is in progress, and that the cloud asks for this wait.
+    pub(super) fn note_in_progress(&mut self, observed: Observed<C>, wait: Duration, now: Instant) {
+        let wait = self.writes.note_in_progress(wait, now);
+        self.failures.note_in_progress();
+        self.observation.note_in_progress(observed, wait, now);
+    }
+
+    /// Notes that the cloud accepted a write.
+    pub(super) fn begin(&mut self, operation: Operation<C>, made_here: bool) {
+        self.observation.note_written();
+        self.writes.begin(operation, made_here);
+    }
+
+    /// Notes that the resource is as desired. Returns, once, the change that led to it.
+    pub(super) fn confirm(&mut self) -> Option<Change> {
+        self.failures.confirm();
+        self.writes.confirm();
+        self.unreported.take()
+    }
+
+    /// Notes a failed read. Returns the wait until the next one.
+    pub(super) fn note_failed_read(&mut self, error: &C::Error, now: Instant) -> Duration {
+        let wait = self.failures.note_read(error, now);
+        let failure = Observed::ReadFailed(error.clone().with_lasting(self.failures.unread_for_long(now)));
+        self.observation.note_failed(failure, wait, now);
+        wait
+    }
+
+    /// Notes a failed write, as `failure` shows it. Returns the wait.
+    pub(super) fn note_failed_write(&mut self, failure: Observed<C>, error: &C::Error, now: Instant) -> Duration {
+        let wait = self.failures.note_write(error, now);
+        self.observation.note_failed(failure, wait, now);
+        wait
+    }
+
+    /// Notes that the resource was not found. Returns the wait until the second read that has to confirm that; none if
+    /// the absence counts already, as it does at once of what this process deletes.
+    pub(super) fn note_missed(&mut self, now: Instant) -> Option<Duration> {
+        if self.writes.is_deleting() {
+            return None;
+        }
+        self.observation.absence.note_missed(now)
+    }
+
+    /// How long until a PUT without effect may be repeated; the resource is read again then. None: at once.
+    pub(super) fn wait_to_put_again(&mut self, now: Instant) -> Option<Duration> {
+        let repeat_at = self.writes.puts.repeat_at(now)?;
+        self.observation.due_at(repeat_at);
+        Some(repeat_at.saturating_duration_since(now))
+    }
+
+    /// Whether the resource is gone for certain.
+    pub(super) fn is_surely_gone(&self) -> bool {
+        let gone_for = self.observation.gone_at_last_read();
+        gone_for.is_some_and(|gone_for| gone_for >= self.gone_after())
+    }
+
+    /// When reads will have shown long enough that the resource is gone; none if the last one showed something else.
+    pub(super) fn surely_gone_at(&self) -> Option<Instant> {
+        Some(self.observation.absence.gone_since()? + self.gone_after())
+    }
+
+    /// For how long reads have to show that the resource is not there until it is gone for certain.
+    fn gone_after(&self) -> Duration {
+        match self.writes.delete() {
+            Some(delete) if delete.succeeded() => Duration::ZERO,
+            Some(_) => CARRIED_OUT,
+            None if self.observation.absence.was_there() => SHOWS_LATE,
+            None => GONE_FOR,
+        }
+    }
+
+    /// Whether it is absent and nothing is under way on it. Nothing can be in it, and the next read needs no entry. Its
+    /// custom resource may be one of those that somebody creates and deletes without end.
+    pub(super) fn is_absent_and_idle(&self) -> bool {
+        let is_absent = self.observation.observed() == Some(&Observed::Absent);
+        is_absent && self.writes.operation().is_none() && self.writes.delete().is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::failure::Class;
+    use crate::engine::sample::{Error, Kind, Observed, Operation};
+
+    const HOLD: Hold = Hold {
+        due_after: Duration::from_secs(100),
+        good_for: Duration::from_secs(80),
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_never_there_is_gone_after_reads_for_long() {
+        let now = Instant::now();
+        let mut entry = Entry::new(Kind::Guarded, now);
+        let later = now + GONE_FOR;
+        entry.note_ready(Observed::Absent, HOLD, now);
+        assert_eq!(entry.surely_gone_at(), Some(later));
+        assert!(!entry.is_surely_gone() && entry.is_absent_and_idle());
+        entry.observation.note_read(later);
+        entry.note_ready(Observed::Absent, HOLD, later);
+        assert!(entry.is_surely_gone());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_this_process_deletes_is_not_missed() {
+        let now = Instant::now();
+        let mut entry = Entry::new(Kind::Guarded, now);
+        entry.note_ready(Observed::Found(serde_json::json!({})), HOLD, now);
+        assert!(entry.note_missed(now).is_some());
+        let delete = Operation {
+            id: None,
+            began: now,
+            deletes: true,
+        };
+        entry.begin(delete, false);
+        assert_eq!(entry.note_missed(now), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failed_read_shows_whether_reads_have_failed_for_long() {
+        let now = Instant::now();
+        let mut entry = Entry::new(Kind::Guarded, now);
+        let error = Error::own(Class::Down, "X");
+        for second in [0, 60, 120] {
+            entry.note_failed_read(&error, now + Duration::from_secs(second));
+        }
+        let observed = entry.observation.observed();
+        assert!(matches!(observed, Some(Observed::ReadFailed(error)) if error.lasting));
+    }
+}

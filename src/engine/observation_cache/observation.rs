@@ -1,0 +1,310 @@
+//! What reads and lists have shown of one resource, and until when that is fresh.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::absence::Absence;
+use crate::engine::cloud::Cloud;
+use crate::engine::inventory::Listed;
+use crate::engine::resource::{Observed, Progress};
+
+/// How long a ready resource is not read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hold {
+    /// The time until its read is due.
+    pub(super) due_after: Duration,
+    /// The time during which a reconcile that runs anyway does not read it either.
+    pub(super) good_for: Duration,
+}
+
+/// What was observed of one resource.
+#[derive(Debug)]
+pub(super) struct Observation<C: Cloud> {
+    /// What was last observed, or how the last read or write failed; none before the first time.
+    observed: Option<Observed<C>>,
+    /// When the resource was last read, written or shown by a list.
+    read_at: Instant,
+    /// Whether a list, or a read for something else, has shown it since: that is not enough for a write.
+    only_listed: bool,
+    /// When the next read is due.
+    due: Instant,
+    /// Until then a reconcile that runs anyway does not read it.
+    good_until: Instant,
+    /// Whether it is ready and not invalidated: then a list that shows it unchanged saves a read.
+    listable: bool,
+    /// The fingerprint of it in a list when it was last read.
+    listed: Option<u64>,
+    /// When it was last read in place of a resource in it.
+    read_instead: Option<Instant>,
+    /// What the cloud names the resource that was observed as owned: a recreated one has another name.
+    proven: Option<String>,
+    /// Since when it is not found.
+    pub(super) absence: Absence,
+}
+
+impl<C: Cloud> Observation<C> {
+    /// Nothing is observed yet; the first read is due.
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            observed: None,
+            read_at: now,
+            only_listed: false,
+            due: now,
+            good_until: now,
+            listable: false,
+            listed: None,
+            read_instead: None,
+            proven: None,
+            absence: Absence::default(),
+        }
+    }
+
+    /// Notes that the resource was read or written.
+    pub(super) fn note_read(&mut self, now: Instant) {
+        self.read_at = now;
+        self.only_listed = false;
+    }
+
+    /// Notes that nothing is under way on the resource any more. `deletes`: whether this process was deleting it.
+    pub(super) fn note_ready(&mut self, observed: Observed<C>, deletes: bool, hold: Hold, now: Instant) {
+        if observed == Observed::Absent {
+            self.proven = None;
+            self.absence.note_absent(self.observed.as_ref(), deletes, now);
+        } else {
+            self.absence.note_ready();
+        }
+        self.listable = observed
+            .found()
+            .is_some_and(|body| C::progress(body) == Progress::Ready);
+        self.listed = None;
+        self.observed = Some(observed);
+        self.hold_from(now, hold);
+    }
+
+    /// Notes that the resource is in progress; the next read is due after `wait`.
+    pub(super) fn note_in_progress(&mut self, observed: Observed<C>, wait: Duration, now: Instant) {
+        self.absence.note_in_progress(observed.found().is_some());
+        self.observed = Some(observed);
+        self.due_at(now + wait);
+    }
+
+    /// Notes how a read or a write failed; the next read is due after `wait`.
+    pub(super) fn note_failed(&mut self, failure: Observed<C>, wait: Duration, now: Instant) {
+        self.observed = Some(failure);
+        self.due_at(now + wait);
+    }
+
+    /// Notes that the cloud accepted a write: a list does not show its effect.
+    pub(super) fn note_written(&mut self) {
+        self.listable = false;
+        self.absence.note_written();
+    }
+
+    /// Notes that it was read in place of a resource in it. A step that was decided from an earlier read in this
+    /// reconcile has to read it again.
+    pub(super) fn note_read_instead(&mut self, now: Instant) {
+        self.read_instead = Some(now);
+        self.only_listed = true;
+    }
+
+    /// What such a read after `since` showed, once.
+    pub(super) fn take_read_instead(&mut self, since: Instant) -> Option<Observed<C>> {
+        self.read_instead.take().filter(|read| *read >= since)?;
+        self.only_listed = false;
+        self.observed.clone()
+    }
+
+    /// Stores the fingerprint in a list that was started before the resource was read.
+    pub(super) fn note_listed(&mut self, listed: Listed) {
+        if self.listable {
+            self.listed = Some(listed.fingerprint);
+        }
+    }
+
+    /// Whether a list shows it as it was when it was last read.
+    pub(super) fn is_unchanged(&self, listed: Listed) -> bool {
+        self.listable && self.listed == Some(listed.fingerprint)
+    }
+
+    /// What was observed before, as a list shows it unchanged.
+    pub(super) fn confirm_by_list(&mut self, listed: Listed, hold: Hold) -> Option<Observed<C>> {
+        self.read_at = listed.observed;
+        self.only_listed = true;
+        self.hold_from(listed.observed, hold);
+        self.observed.clone()
+    }
+
+    /// The earliest start of a list, at most `max_age` ago, that may show it unchanged; none if it is not ready.
+    pub(super) fn list_since(&self, max_age: Duration, now: Instant) -> Option<Instant> {
+        let oldest = now.checked_sub(max_age).unwrap_or(self.read_at);
+        self.listable.then(|| oldest.max(self.read_at))
+    }
+
+    /// Whether a list that shows it unchanged saves a read.
+    pub(super) fn is_listable(&self) -> bool {
+        self.listable
+    }
+
+    /// Makes the next read due then, whatever a list shows.
+    pub(super) fn due_at(&mut self, when: Instant) {
+        self.due = when;
+        self.good_until = when;
+        self.listable = false;
+    }
+
+    /// Makes the next read due then, if it is not due sooner, whatever a list shows.
+    pub(super) fn expedite(&mut self, when: Instant) {
+        self.due_at(self.due.min(when));
+    }
+
+    /// Makes the next read due then, if it would be due later.
+    pub(super) fn read_by(&mut self, when: Instant) {
+        if self.due > when {
+            self.due_at(when);
+        }
+    }
+
+    fn hold_from(&mut self, observed: Instant, hold: Hold) {
+        self.due = observed + hold.due_after;
+        self.good_until = observed + hold.good_for;
+    }
+
+    /// When the next read is due.
+    pub(super) fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// For how long the next read has been due.
+    pub(super) fn overdue(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.due)
+    }
+
+    /// What was last observed.
+    pub(super) fn observed(&self) -> Option<&Observed<C>> {
+        self.observed.as_ref()
+    }
+
+    /// The resource's body, if the resource was there.
+    pub(super) fn found(&self) -> Option<&Value> {
+        self.observed.as_ref()?.found()
+    }
+
+    /// What was last observed, while it is fresh.
+    pub(super) fn fresh(&self, now: Instant) -> Option<Observed<C>> {
+        if self.good_until > now {
+            self.observed.clone()
+        } else {
+            None
+        }
+    }
+
+    /// Whether the resource itself was last read before `since`, or was only shown by a list after that.
+    pub(super) fn was_read_before(&self, since: Instant) -> bool {
+        self.only_listed || self.read_at < since
+    }
+
+    /// For how long reads had shown its absence when it was last read; none if the last one showed something else.
+    pub(super) fn gone_at_last_read(&self) -> Option<Duration> {
+        let since = self.absence.gone_since()?;
+        Some(self.read_at.saturating_duration_since(since))
+    }
+
+    /// Notes that the resource with this body was observed as owned.
+    pub(super) fn note_proven(&mut self, body: &Value) {
+        self.proven = Some(C::instance(body).to_owned());
+    }
+
+    /// Whether this very resource was observed as owned.
+    pub(super) fn is_proven(&self, body: &Value) -> bool {
+        self.proven.as_deref() == Some(C::instance(body))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::engine::sample::{Observed, Sample};
+
+    const HOLD: Hold = Hold {
+        due_after: Duration::from_secs(100),
+        good_for: Duration::from_secs(80),
+    };
+
+    fn ready(now: Instant) -> Observation<Sample> {
+        let mut observation = Observation::new(now);
+        observation.note_ready(Observed::Found(json!({})), false, HOLD, now);
+        observation
+    }
+
+    fn listed(observed: Instant) -> Listed {
+        Listed {
+            observed,
+            fingerprint: 1,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_ready_is_good_for_a_while_and_due_a_little_later() {
+        let now = Instant::now();
+        let observation = ready(now);
+        assert!(observation.fresh(now + Duration::from_secs(79)).is_some());
+        assert!(observation.fresh(now + Duration::from_secs(80)).is_none());
+        assert_eq!(observation.overdue(now + Duration::from_secs(103)).as_secs(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn list_confirms_what_it_showed_when_that_was_read() {
+        let now = Instant::now();
+        let later = now + Duration::from_secs(50);
+        let mut observation = ready(now);
+        assert!(!observation.is_unchanged(listed(later)));
+        observation.note_listed(listed(now));
+        assert!(observation.is_unchanged(listed(later)));
+        assert!(observation.confirm_by_list(listed(later), HOLD).is_some());
+        assert!(observation.fresh(later + Duration::from_secs(79)).is_some());
+        assert!(observation.was_read_before(now), "the resource itself was not read");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn list_shows_nothing_of_what_was_invalidated_or_written() {
+        let now = Instant::now();
+        let (mut invalidated, mut written) = (ready(now), ready(now));
+        assert_eq!(written.list_since(Duration::ZERO, now), Some(now));
+        invalidated.due_at(now);
+        written.note_written();
+        for observation in [invalidated, written] {
+            assert!(!observation.is_listable());
+            assert_eq!(observation.list_since(Duration::ZERO, now), None);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn read_in_place_of_another_counts_once() {
+        let now = Instant::now();
+        let mut observation = ready(now);
+        observation.note_read_instead(now);
+        assert!(observation.was_read_before(now));
+        assert!(observation.take_read_instead(now).is_some());
+        assert!(!observation.was_read_before(now));
+        assert_eq!(observation.take_read_instead(now), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn due_read_is_only_moved_to_an_earlier_time() {
+        let now = Instant::now();
+        let mut observation = ready(now);
+        observation.read_by(now + Duration::from_secs(200));
+        assert_eq!(observation.due(), now + HOLD.due_after);
+        assert!(observation.is_listable(), "a list may show it until then");
+        observation.expedite(now + Duration::from_secs(200));
+        assert_eq!(observation.due(), now + HOLD.due_after);
+        assert!(!observation.is_listable());
+        observation.expedite(now + Duration::from_secs(9));
+        observation.read_by(now + Duration::from_secs(5));
+        assert_eq!(observation.due(), now + Duration::from_secs(5));
+    }
+}

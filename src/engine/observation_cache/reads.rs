@@ -1,0 +1,117 @@
+//! What reads and lists have shown, and which of them have failed.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::ObservationCache;
+use crate::engine::cloud::{Cloud, Key, List, ResourceKind};
+use crate::engine::failure::Failure;
+use crate::engine::inventory::{Listed, list_of};
+use crate::engine::resource::Observed;
+
+impl<C: Cloud> ObservationCache<C> {
+    /// Stores a failed read. Returns the wait until the next one, which grows with each failure.
+    pub fn read_failed(&self, kind: C::Kind, key: &C::Key, error: &C::Error, now: Instant) -> Duration {
+        self.update(kind, key, now, |entry| entry.note_failed_read(error, now))
+    }
+
+    /// Whether reads of the resource have failed for so long that nothing is known of it any more.
+    pub fn unread_for_long(&self, key: &C::Key, now: Instant) -> bool {
+        self.holds(key, |entry| entry.failures.unread_for_long(now))
+    }
+
+    /// Whether the resource itself was last read before `since`, or was only shown by a list after that.
+    pub fn was_read_before(&self, key: &C::Key, since: Instant) -> bool {
+        self.holds(key, |entry| entry.observation.was_read_before(since))
+    }
+
+    /// Stores that the resource was read in place of one in it that is being deleted.
+    pub fn was_read_instead(&self, key: &C::Key, now: Instant) {
+        self.edit(key, |entry| entry.observation.note_read_instead(now));
+    }
+
+    /// What such a read after `since` showed, once: the resource without the one in it.
+    pub fn observed_instead(&self, key: &C::Key, since: Instant) -> Option<Observed<C>> {
+        self.edit(key, |entry| entry.observation.take_read_instead(since))
+            .flatten()
+    }
+
+    /// Stores that the resource was observed as owned. That holds as long as it exists, whatever it becomes.
+    pub fn prove(&self, key: &C::Key, body: &Value) {
+        self.edit(key, |entry| entry.observation.note_proven(body));
+    }
+
+    /// Whether this process has observed this very resource as owned, and not as gone since.
+    pub fn is_proven(&self, key: &C::Key, body: &Value) -> bool {
+        self.holds(key, |entry| entry.observation.is_proven(body))
+    }
+
+    /// The earliest start of a list that may show a ready resource unchanged; none if it is not ready.
+    pub fn list_since(&self, key: &C::Key, now: Instant) -> Option<Instant> {
+        self.ask(key, |entry| entry.observation.list_since(self.resync / 2, now))
+            .flatten()
+    }
+
+    /// How many ready resources one list with this one would show.
+    pub fn share_a_list(&self, kind: C::Kind, key: &C::Key) -> usize {
+        let Some((rules, list)) = list_of::<C>(kind, key) else {
+            return 0;
+        };
+        let entries = self.entries();
+        let parent = key.parent().and_then(|parent| entries.get(&parent));
+        if !rules.is_short(parent.and_then(|parent| parent.observation.found())) {
+            return 0;
+        }
+        let listable = entries
+            .iter()
+            .filter(|(_, entry)| entry.kind == kind && entry.observation.is_listable());
+        listable.filter(|(other, _)| list.shows(other)).count()
+    }
+
+    /// What was observed of the resource before, if a list shows it as it was when it was last read.
+    pub fn unchanged(&self, key: &C::Key, listed: Listed) -> Option<Observed<C>> {
+        let mut entries = self.entries();
+        let entry = entries.get_mut(key)?;
+        if !entry.observation.is_unchanged(listed) {
+            return None;
+        }
+        entry.observation.confirm_by_list(listed, self.hold(entry.kind, key))
+    }
+
+    /// Stores the resource's fingerprint in a list that was started before the resource was read.
+    pub fn listed(&self, key: &C::Key, listed: Listed) {
+        self.edit(key, |entry| entry.observation.note_listed(listed));
+    }
+
+    /// Whether the last list of what is in the resource could not be read.
+    pub fn list_is_unread(&self, key: &C::Key) -> bool {
+        self.holds(key, |entry| entry.failures.list_is_unread())
+    }
+
+    /// Stores the result of a list of what is in the resource, and returns it. A failure gets whether it lasts.
+    pub fn list_of<T>(&self, key: &C::Key, list: Result<T, C::Error>, now: Instant) -> Result<T, C::Error> {
+        let mut entries = self.entries();
+        let Some(entry) = entries.get_mut(key) else {
+            return list;
+        };
+        match list {
+            Ok(list) => {
+                entry.failures.note_listed();
+                Ok(list)
+            }
+            Err(error) => {
+                entry.failures.note_list(now);
+                let lasting = entry.failures.lists_unread_for_long(now);
+                Err(error.with_lasting(lasting))
+            }
+        }
+    }
+
+    /// Drops the entries of what only this parent shows and is not among `present`, which a read of the parent showed.
+    pub fn children_are(&self, parent: &C::Key, present: &[C::Key]) {
+        self.entries()
+            .retain(|key, entry| !entry.kind.rules().shown_by_parent || !key.is_in(parent) || present.contains(key));
+    }
+}
