@@ -2,15 +2,8 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use hyperlink::config::{self, Environment, PlanSettings, RunSettings};
-
-/// The version and, when known at build time, the commit.
-pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// The source's commit, given to the build as HYPERLINK_COMMIT.
-pub(crate) const COMMIT: &str = match option_env!("HYPERLINK_COMMIT") {
-    Some(commit) => commit,
-    None => "unknown",
-};
+use hyperlink::preview::Object;
+use hyperlink::{COMMIT, VERSION};
 
 #[derive(Debug, Parser)]
 #[command(version = version(), about = "Private paths for HyperShift hosted clusters on Azure")]
@@ -68,13 +61,6 @@ pub(crate) struct PlanTask {
     pub(crate) output: Output,
     #[command(flatten)]
     pub(crate) settings: PlanSettings,
-}
-
-/// The custom resource to plan for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Object {
-    pub(crate) namespace: String,
-    pub(crate) name: String,
 }
 
 /// How a plan is printed.

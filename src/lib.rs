@@ -4,15 +4,24 @@
 
 pub mod api;
 pub mod azure;
-pub mod conditions;
 pub mod config;
 pub mod controllers;
 pub mod engine;
 pub mod http;
 pub mod hypershift;
+pub mod manager;
 pub mod metrics;
-pub mod names;
 pub mod observer;
+pub mod preview;
 pub mod runtime;
 pub mod scopes_file;
 pub mod telemetry;
+
+/// The version.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The source's commit, given to the build as HYPERLINK_COMMIT.
+pub const COMMIT: &str = match option_env!("HYPERLINK_COMMIT") {
+    Some(commit) => commit,
+    None => "unknown",
+};

@@ -2,8 +2,6 @@
 //! settings; for `plan` as its help says.
 
 mod cli;
-mod manager;
-mod preview;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -13,6 +11,7 @@ use anyhow::{Context, anyhow};
 use hyperlink::config::{self, Config, Environment, RunSettings};
 use hyperlink::metrics::Metrics;
 use hyperlink::telemetry::{self, Format};
+use hyperlink::{COMMIT, VERSION, manager, preview};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -152,7 +151,7 @@ fn crd() -> anyhow::Result<()> {
 }
 
 fn metrics() -> anyhow::Result<()> {
-    print(&Metrics::new(cli::VERSION, cli::COMMIT)?.reference())
+    print(&Metrics::new(VERSION, COMMIT)?.reference())
 }
 
 /// Unlike `println!`, does not panic when the reader has gone.

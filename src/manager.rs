@@ -2,7 +2,7 @@
 
 mod arm_gate;
 mod items;
-pub(crate) mod management_cluster;
+pub mod management_cluster;
 mod own_pod;
 mod rights;
 mod store;
@@ -11,36 +11,36 @@ mod waits;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::api::Role;
+use crate::azure::arm::auth::TokenCache;
+use crate::azure::arm::client::Client as ArmClient;
+use crate::azure::arm::ports::Gate;
+use crate::azure::arm::transport::{HttpsTransport, Transport};
+use crate::azure::observations::ObservationCache;
+use crate::config::{Config, Run};
+use crate::controllers;
+use crate::controllers::context::{ArmContext, Context};
+use crate::controllers::excluded::ExcludedNamespaces;
+use crate::controllers::private_endpoint::{HostedClusters, PrivateEndpointController};
+use crate::controllers::private_link_service::PrivateLinkServiceController;
+use crate::controllers::private_link_service::nat_prefix::NatSubnetRules;
+use crate::controllers::private_link_service::plan::Settings;
+use crate::controllers::watch::Scope;
+use crate::engine::call_budget::CallBudgets;
+use crate::http::{HttpServer, Pages, Readiness, ReadinessItem};
+use crate::hypershift::cluster_index::ClusterIndex;
+use crate::metrics::{Controller as Label, Metrics};
+use crate::runtime::leader::{Elector, LeaseSettings, Standing, Worked, gated_client};
+use crate::runtime::reconcile::Runner;
+use crate::runtime::watch_health::WatchHealth;
+use crate::scopes_file::ScopesFile;
 use anyhow::{Context as _, bail};
-use hyperlink::api::Role;
-use hyperlink::azure::auth::TokenCache;
-use hyperlink::azure::client::Client as ArmClient;
-use hyperlink::azure::observations::ObservationCache;
-use hyperlink::azure::ports::Gate;
-use hyperlink::azure::transport::{HttpsTransport, Transport};
-use hyperlink::config::{Config, Run};
-use hyperlink::controllers;
-use hyperlink::controllers::cluster_index::ClusterIndex;
-use hyperlink::controllers::context::{ArmContext, Context};
-use hyperlink::controllers::excluded::ExcludedNamespaces;
-use hyperlink::controllers::private_endpoint::{HostedClusters, PrivateEndpointController};
-use hyperlink::controllers::private_link_service::PrivateLinkServiceController;
-use hyperlink::controllers::private_link_service::nat_prefix::NatSubnetRules;
-use hyperlink::controllers::private_link_service::plan::Settings;
-use hyperlink::controllers::watch::Scope;
-use hyperlink::engine::call_budget::CallBudgets;
-use hyperlink::http::{HttpServer, Pages, Readiness, ReadinessItem};
-use hyperlink::metrics::{Controller as Label, Metrics};
-use hyperlink::runtime::leader::{Elector, LeaseSettings, Standing, Worked, gated_client};
-use hyperlink::runtime::reconcile::Runner;
-use hyperlink::runtime::watch_health::WatchHealth;
-use hyperlink::scopes_file::ScopesFile;
 use tokio::sync::watch::{self, Receiver};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli;
+use crate::{COMMIT, VERSION};
 use arm_gate::ArmGate;
 use items::{Items, RoleItems};
 use store::{follow_watches, show_objects};
@@ -60,12 +60,12 @@ struct RoleContext {
 }
 
 /// Runs until `stop`, or until a role's lease is lost, which is an error.
-pub(crate) async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> {
+pub async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> {
     let server = HttpServer::bind(of_run(&config)?.serving.clone()).await?;
     let (address, probes) = (server.metrics()?, server.probes()?);
-    tracing::info!(version = cli::VERSION, commit = cli::COMMIT, %address, %probes, "started");
+    tracing::info!(version = VERSION, commit = COMMIT, %address, %probes, "started");
     let kube = kube_config(&config).await?;
-    let metrics = Arc::new(Metrics::new(cli::VERSION, cli::COMMIT)?);
+    let metrics = Arc::new(Metrics::new(VERSION, COMMIT)?);
     let readiness = Readiness::default();
     // All items exist before the first probe, which would not notice that one is still to come.
     let items = Items::of(&readiness, &config);
@@ -126,14 +126,15 @@ async fn bump<T>(mut changing: Receiver<T>, again: watch::Sender<()>) {
 }
 
 /// The transport to ARM, and the cache of the tokens for it.
-pub(crate) fn azure(config: &Config, http: reqwest::Client) -> (Arc<HttpsTransport>, TokenCache) {
+pub fn azure(config: &Config, http: reqwest::Client) -> (Arc<HttpsTransport>, TokenCache) {
     let cloud = &config.azure.cloud;
     let tokens = TokenCache::new(config.azure.credential.clone(), cloud, http.clone());
     let transport = HttpsTransport::new(http, cloud, Arc::new(tokens.clone()));
     (Arc::new(transport), tokens)
 }
 
-pub(crate) async fn kube_config(config: &Config) -> anyhow::Result<kube::Config> {
+/// How the API server is reached.
+pub async fn kube_config(config: &Config) -> anyhow::Result<kube::Config> {
     let mut kube = match &config.kubeconfig {
         None => kube::Config::infer()
             .await
@@ -267,7 +268,7 @@ async fn follow(mut standing: Receiver<Standing>, item: ReadinessItem, role: Rol
 }
 
 /// The namespaces that the operator excludes.
-pub(crate) fn excluded(config: &Config) -> ExcludedNamespaces {
+pub fn excluded(config: &Config) -> ExcludedNamespaces {
     ExcludedNamespaces {
         fixed: config.scope.exclude_namespaces.iter().cloned().collect(),
         file: config.scope.allow_scopes.as_ref().map(ScopesFile::allowed),
@@ -275,7 +276,7 @@ pub(crate) fn excluded(config: &Config) -> ExcludedNamespaces {
 }
 
 /// What the reconciles of a role work with.
-pub(crate) fn context(
+pub fn context(
     config: &Config,
     role: Role,
     kube: kube::Client,
@@ -352,12 +353,12 @@ async fn work(
 }
 
 /// Whether role `cpo` serves many control planes with one identity.
-pub(crate) fn serves_many(config: &Config) -> bool {
+pub fn serves_many(config: &Config) -> bool {
     config.scope.namespace.is_none() && config.scope.allow_scopes.is_some()
 }
 
 /// The controller of role `cpo`; with `hosted_clusters` if it serves many control planes.
-pub(crate) fn private_endpoint_controller(
+pub fn private_endpoint_controller(
     config: &Config,
     hosted_clusters: Option<Arc<ClusterIndex>>,
 ) -> PrivateEndpointController {
@@ -370,7 +371,8 @@ pub(crate) fn private_endpoint_controller(
     }
 }
 
-pub(crate) fn settings(config: &Config, management_cluster: String) -> anyhow::Result<Settings> {
+/// The settings of the controller of role `ho`.
+pub fn settings(config: &Config, management_cluster: String) -> anyhow::Result<Settings> {
     let management = config
         .management
         .as_ref()

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::controllers::scopes::{AllowedScopes, AllowedScopesError};
 use crate::http::ReadinessItem;
+use crate::hypershift::scopes::{AllowedScopes, AllowedScopesError};
 use crate::metrics::Metrics;
 
 /// The time between two reads of the file. A ConfigMap's file is a link that is replaced, so its times say nothing.

@@ -324,12 +324,12 @@ mod tests {
     #[case::by_default_libraries_are_quiet("info", "kube_runtime::controller", false)]
     #[case::debug_does_not_wake_them("debug", "hyper_util::client", false)]
     #[case::unless_named("debug,kube_runtime=info", "kube_runtime::controller", true)]
-    #[case::own_is_not_taken_for_hyper("info", "hyperlink::azure::client", true)]
+    #[case::own_is_not_taken_for_hyper("info", "hyperlink::azure::arm::client", true)]
     fn info_of_a_library(#[case] directives: &str, #[case] target: &str, #[case] is_logged: bool) {
         let out = logged(Format::Text, directives, || match target {
             "kube_runtime::controller" => tracing::info!(target: "kube_runtime::controller", "x"),
             "hyper_util::client" => tracing::info!(target: "hyper_util::client", "x"),
-            _ => tracing::info!(target: "hyperlink::azure::client", "x"),
+            _ => tracing::info!(target: "hyperlink::azure::arm::client", "x"),
         });
         assert_eq!(!out.is_empty(), is_logged, "{out}");
     }

@@ -1,6 +1,6 @@
 //! Bodies of resources: whatever Azure shows, a write brings what is desired, and only what is owned is deleted.
 
-use hyperlink::azure::arm::{Arm, Observed};
+use hyperlink::azure::cloud::{Arm, Observed};
 use hyperlink::azure::kinds::load_balancer::internal_frontends;
 use hyperlink::azure::kinds::{private_endpoint, private_link_service, record, subnet, zone, zone_link};
 use hyperlink::engine::plan::{Verb, ensure_absent, ensure_present};

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use hyperlink::azure::id::{IdError, ResourceId, SubscriptionId, is_group_name, location, lower, same};
+use hyperlink::azure::arm::id::{IdError, ResourceId, SubscriptionId, is_group_name, location, lower, same};
+use hyperlink::azure::arm::scope::Scope;
 use hyperlink::azure::kinds::Kind;
-use hyperlink::azure::scope::Scope;
 
 use super::mutate::Input;
 

@@ -3,20 +3,20 @@
 use hyperlink::api::markers::{ABANDON, CLUSTER_ANNOTATION, CPO_INTENT, HO_INTENT};
 use hyperlink::api::prune::read_part;
 use hyperlink::api::{AzurePrivateLinkService, ClusterRef, Paused, Reason, Role, pause};
-use hyperlink::azure::arm::Observed;
-use hyperlink::azure::id::{ResourceId, SubscriptionId, same};
+use hyperlink::azure::arm::id::{ResourceId, SubscriptionId, same};
+use hyperlink::azure::cloud::Observed;
 use hyperlink::azure::kinds::Kind;
 use hyperlink::controllers::abandon;
 use hyperlink::controllers::facts::{Facts, Need};
-use hyperlink::controllers::identity::{DeletedCluster, Identity};
-use hyperlink::controllers::intent::{self, CpoIntent, HoIntent};
 use hyperlink::controllers::private_link_service::frontend::FrontendMatch;
 use hyperlink::controllers::private_link_service::nat_prefix::NatSubnetRules;
 use hyperlink::controllers::private_link_service::plan::{PrivateLinkServiceInputs, Settings};
 use hyperlink::controllers::private_link_service::teardown::teardown;
 use hyperlink::engine::plan::Verb;
+use hyperlink::hypershift::identity::{DeletedCluster, Identity};
+use hyperlink::hypershift::intent::{self, CpoIntent, HoIntent};
+use hyperlink::hypershift::names;
 use hyperlink::hypershift::problem::Problem;
-use hyperlink::names;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

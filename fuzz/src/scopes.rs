@@ -1,9 +1,9 @@
 //! The file of allowed scopes: an error of one line, or a file whose every entry is valid.
 
-use hyperlink::azure::id::SubscriptionId;
-use hyperlink::azure::scope::Scope;
-use hyperlink::controllers::scopes::AllowedScopes;
-use hyperlink::observer::spec::dns_name;
+use hyperlink::azure::arm::id::SubscriptionId;
+use hyperlink::azure::arm::scope::Scope;
+use hyperlink::hypershift::host_names::dns_name;
+use hyperlink::hypershift::scopes::AllowedScopes;
 use serde_json::{Value, json};
 
 use super::mutate::{Input, mutate};

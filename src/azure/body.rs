@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::id::ResourceId;
+use crate::azure::arm::id::ResourceId;
 use crate::engine::resource::Progress;
 
 /// Reads `properties.provisioningState`. A missing one means ready, an unknown one means in progress

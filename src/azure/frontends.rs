@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::client::Client;
-use super::error::ArmError;
-use super::id::{SubscriptionId, lower};
 use super::kinds::Kind;
 use super::kinds::load_balancer::{Frontend, internal_frontends};
+use crate::azure::arm::client::Client;
+use crate::azure::arm::error::ArmError;
+use crate::azure::arm::id::{SubscriptionId, lower};
 use crate::engine::client::Reconcile;
 use crate::engine::lists::{Lists, in_time};
 

@@ -1,6 +1,6 @@
 //! What the engine keeps between reconciles, for resources of ARM.
 
-use super::arm::Arm;
+use crate::azure::cloud::Arm;
 use crate::engine::{inventory, observation_cache};
 
 /// What this process last observed of each resource.

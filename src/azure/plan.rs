@@ -1,6 +1,6 @@
 //! The engine's steps, for resources of ARM.
 
-use super::arm::Arm;
+use crate::azure::cloud::Arm;
 use crate::engine::plan;
 
 /// One resource, what to do with it, and why.

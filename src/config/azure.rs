@@ -6,9 +6,9 @@ use super::credential::CREDENTIALS_FILE;
 use super::settings::{Connections, Ho};
 use super::{Environment, Problems, value};
 use crate::api::Role;
-use crate::azure::auth::{Cloud, CloudError, CredentialSource, CredentialsFile};
-use crate::azure::https::{HttpSettings, ProxySettings};
-use crate::azure::id::SubscriptionId;
+use crate::azure::arm::auth::{Cloud, CloudError, CredentialSource, CredentialsFile};
+use crate::azure::arm::https::{HttpSettings, ProxySettings};
+use crate::azure::arm::id::SubscriptionId;
 
 const ARM_ENDPOINT: &str = "--arm-endpoint (or HYPERLINK_ARM_ENDPOINT)";
 const AUTHORITY: &str = "--authority (or AZURE_AUTHORITY_HOST)";

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::settings::CredentialKind;
 use super::{Environment, Problems};
 use crate::api::Role;
-use crate::azure::auth::{CredentialSource, CredentialsFile};
+use crate::azure::arm::auth::{CredentialSource, CredentialsFile};
 
 pub(super) const CREDENTIALS_FILE: &str = "AZURE_CREDENTIALS_FILE";
 const CLIENT_ID: &str = "AZURE_CLIENT_ID";

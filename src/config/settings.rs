@@ -12,9 +12,9 @@ use ipnet::Ipv4Net;
 
 use super::value::{self, duration, namespace};
 use crate::api::Role;
-use crate::azure::id::{ResourceId, SubscriptionId};
-use crate::azure::scope::Scope as AzureScope;
-use crate::names::FrontendMatch;
+use crate::azure::arm::id::{ResourceId, SubscriptionId};
+use crate::azure::arm::scope::Scope as AzureScope;
+use crate::hypershift::names::FrontendMatch;
 use crate::scopes_file::ScopesFile;
 use crate::telemetry;
 

@@ -9,10 +9,10 @@ use rstest::rstest;
 use tempfile::NamedTempFile;
 
 use super::*;
-use crate::azure::auth::{Cloud, CredentialSource};
-use crate::azure::id::SubscriptionId;
-use crate::azure::scope::Scope as AzureScope;
-use crate::names::FrontendMatch;
+use crate::azure::arm::auth::{Cloud, CredentialSource};
+use crate::azure::arm::id::SubscriptionId;
+use crate::azure::arm::scope::Scope as AzureScope;
+use crate::hypershift::names::FrontendMatch;
 use crate::runtime::leader::LeaseTimes;
 use crate::telemetry::Format;
 

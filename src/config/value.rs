@@ -11,11 +11,11 @@ use jiff::SignedDuration;
 
 use crate::api::Role;
 use crate::api::role::UnknownRole;
-use crate::azure::auth::CloudError;
-use crate::azure::id::{self, ResourceId, SubscriptionId};
+use crate::azure::arm::auth::CloudError;
+use crate::azure::arm::id::{self, ResourceId, SubscriptionId};
+use crate::azure::arm::scope::Scope;
 use crate::azure::kinds::Kind;
-use crate::azure::scope::Scope;
-use crate::names::{self, FrontendMatch};
+use crate::hypershift::names::{self, FrontendMatch};
 use crate::scopes_file::{ScopesFile, ScopesFileError};
 use crate::telemetry;
 

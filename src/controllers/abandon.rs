@@ -8,11 +8,11 @@ use kube::ResourceExt;
 use super::decision::{Decision, error_of};
 use crate::api::markers::ABANDON;
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role};
-use crate::azure::error::ArmError;
+use crate::azure::arm::error::ArmError;
 use crate::azure::kinds::Kind;
 use crate::azure::plan::{Outcome, Step};
-use crate::conditions;
 use crate::engine::failure::Class;
+use crate::hypershift::conditions;
 use crate::hypershift::problem::Problem;
 use crate::runtime::event::{Event, What};
 

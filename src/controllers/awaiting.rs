@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 
 use crate::api::AzurePrivateLinkService;
-use crate::azure::id::ResourceId;
+use crate::azure::arm::id::ResourceId;
 use crate::azure::kinds::Kind;
 use crate::azure::plan::{Outcome, Step};
 

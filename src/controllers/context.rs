@@ -14,7 +14,7 @@ use super::excluded::ExcludedNamespaces;
 use super::report;
 use crate::api::markers::SERVICES;
 use crate::api::{AzurePrivateLinkService, Role};
-use crate::azure::client::Client as ArmClient;
+use crate::azure::arm::client::Client as ArmClient;
 use crate::azure::frontends::Frontends;
 use crate::azure::observations::{Inventory, ObservationCache};
 use crate::metrics::Metrics;
@@ -196,8 +196,8 @@ pub(crate) mod sample {
     use uuid::Uuid;
 
     use super::*;
-    use crate::azure::ports::Gate;
-    use crate::azure::transport::{Transport, TransportError};
+    use crate::azure::arm::ports::Gate;
+    use crate::azure::arm::transport::{Transport, TransportError};
     pub(crate) use crate::controllers::samples::cr;
     use crate::runtime::call::ReconcileError;
     use crate::runtime::reconcile::{ReconcileOutcome, Reconciler};

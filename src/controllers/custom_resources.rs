@@ -16,10 +16,10 @@ use kube::{Api, ResourceExt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::Instant;
 
-use super::claims::Holder;
 use super::context::Context;
 use crate::api::markers::{CPO_FINALIZER, HO_FINALIZER};
 use crate::api::{AzurePrivateLinkService, ClusterRef, Prune, Role, held_by};
+use crate::hypershift::claims::Holder;
 use crate::runtime::call::{ReconcileError, within};
 
 /// How many custom resources of a namespace are served; HyperShift creates two.

@@ -5,7 +5,7 @@ use kube::ResourceExt;
 use serde::Serialize;
 
 use crate::api::{AzurePrivateLinkService, Reason, Role, held_by};
-use crate::azure::error::ArmError;
+use crate::azure::arm::error::ArmError;
 use crate::azure::kinds::Kind;
 use crate::azure::plan::{Outcome, Step, Why};
 use crate::engine::failure::Class;
@@ -217,7 +217,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::azure::id::ResourceId;
+    use crate::azure::arm::id::ResourceId;
     use crate::azure::kinds::Kind;
     use crate::engine::plan::Verb;
 

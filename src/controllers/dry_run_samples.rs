@@ -13,10 +13,10 @@ use super::driver::Driver;
 use super::preview::Preview;
 use super::reconciler::CustomResourceReconciler;
 use crate::api::{AzurePrivateLinkService, Role};
-use crate::azure::client::Client;
-use crate::azure::id::lower;
-use crate::azure::ports::Gate;
-use crate::azure::transport::{Transport, TransportError};
+use crate::azure::arm::client::Client;
+use crate::azure::arm::id::lower;
+use crate::azure::arm::ports::Gate;
+use crate::azure::arm::transport::{Transport, TransportError};
 use crate::engine::plan::Verb;
 
 /// Resources by their ids.

@@ -3,14 +3,14 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::api::{ConditionType, Reason, Status};
-use crate::azure::error::CALL_BUDGET_EXHAUSTED;
-use crate::azure::id::ResourceId;
+use crate::azure::arm::error::CALL_BUDGET_EXHAUSTED;
+use crate::azure::arm::id::ResourceId;
 use crate::azure::kinds::Kind;
 use crate::azure::plan::{Outcome, Step, Why};
-use crate::conditions::NewCondition;
 use crate::controllers::decision::{Decision, error_of};
 use crate::engine::failure::Class;
 use crate::engine::plan::Change;
+use crate::hypershift::conditions::NewCondition;
 use crate::runtime::event::{Event, Standing, What};
 
 /// The Event for a resource that is as desired after a change.

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::azure::arm::Observed;
-use crate::azure::error::ArmError;
-use crate::azure::id::{ResourceId, SubscriptionId};
+use crate::azure::arm::error::ArmError;
+use crate::azure::arm::id::{ResourceId, SubscriptionId};
+use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::load_balancer::Frontend;
 

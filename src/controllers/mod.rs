@@ -3,8 +3,6 @@
 
 pub mod abandon;
 pub mod awaiting;
-pub mod claims;
-pub mod cluster_index;
 pub mod conclusion;
 pub mod contention;
 pub mod context;
@@ -17,19 +15,15 @@ pub mod event;
 pub mod excluded;
 pub mod facts;
 pub mod hosted_cluster;
-pub mod identity;
-pub mod intent;
 pub mod observe;
 pub mod outcome;
-pub mod owner;
 pub mod preview;
 pub mod private_endpoint;
 pub mod private_link_service;
 pub mod reconciler;
 pub mod report;
-pub mod scopes;
 pub mod watch;
 pub mod write_status;
 
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;

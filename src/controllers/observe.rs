@@ -8,10 +8,10 @@ use tokio::time::Instant;
 
 use super::context::Context;
 use super::facts::{Facts, Need, Needs};
-use crate::azure::arm::{Arm, Observed};
-use crate::azure::client::Client;
-use crate::azure::error::ArmError;
-use crate::azure::id::SubscriptionId;
+use crate::azure::arm::client::Client;
+use crate::azure::arm::error::ArmError;
+use crate::azure::arm::id::SubscriptionId;
+use crate::azure::cloud::{Arm, Observed};
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::load_balancer::Frontend;
 use crate::engine::client::Reconcile;
@@ -153,9 +153,9 @@ mod tests {
     use http::{Request, Response};
 
     use super::*;
-    use crate::azure::client::Client;
-    use crate::azure::ports::Gate;
-    use crate::azure::transport::{Transport, TransportError};
+    use crate::azure::arm::client::Client;
+    use crate::azure::arm::ports::Gate;
+    use crate::azure::arm::transport::{Transport, TransportError};
     use crate::controllers::context::sample;
 
     /// An Azure without a load balancer, which counts how often it is asked.

@@ -54,13 +54,13 @@ mod tests {
 
     use super::*;
     use crate::api::ConditionType;
-    use crate::azure::error::ArmError;
+    use crate::azure::arm::error::ArmError;
     use crate::azure::kinds::Kind;
     use crate::azure::plan::Why;
-    use crate::conditions::NewCondition;
     use crate::controllers::samples;
     use crate::engine::failure::Class;
     use crate::engine::plan::Verb;
+    use crate::hypershift::conditions::NewCondition;
 
     #[rstest]
     #[case::out_of_reach(Class::Down, ReconcileResult::Failed)]

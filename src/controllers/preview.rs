@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 
 use super::decision::{Decision, Lifecycle};
 use super::facts::Facts;
-use super::intent;
 use super::report::{Report, conditions_patch, fields_patch};
 use crate::api::{AzurePrivateLinkService, Role, held_by};
-use crate::azure::arm::Observed;
-use crate::azure::error::ArmError;
+use crate::azure::arm::error::ArmError;
+use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
 use crate::azure::plan::{Outcome, Step, Why};
-use crate::conditions;
 use crate::engine::plan::Verb;
+use crate::hypershift::conditions;
+use crate::hypershift::intent;
 use crate::runtime::requeue::Requeue;
 
 /// What a reconcile of one role would do.

@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 use crate::api::markers::READ_ANNOTATIONS;
 use crate::api::prune::{is_known_finalizer, read_message, read_part};
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role, Status};
-use crate::azure::id::same;
-use crate::conditions::{self, NewCondition};
+use crate::azure::arm::id::same;
 use crate::controllers::abandon;
 use crate::controllers::contention::PublishedConditions;
+use crate::hypershift::conditions::{self, NewCondition};
 use crate::hypershift::problem::Problem;
 
 /// The desired conditions and plain fields.
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
     use crate::api::Prune;
     use crate::api::markers::{CPO_FINALIZER, HO_FINALIZER, HO_INTENT};
-    use crate::azure::error::ArmError;
+    use crate::azure::arm::error::ArmError;
     use crate::engine::failure::Class;
 
     fn cr(status: Value) -> AzurePrivateLinkService {

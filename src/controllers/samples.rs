@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::facts::{Facts, Need, Needs};
-use super::identity::Identity;
 use crate::api::AzurePrivateLinkService;
-use crate::azure::arm::Observed;
-use crate::azure::id::ResourceId;
+use crate::azure::arm::id::ResourceId;
+use crate::azure::cloud::Observed;
+use crate::hypershift::identity::Identity;
 
-pub(super) const GUEST: &str = "11111111-1111-4111-8111-111111111111";
+pub(crate) const GUEST: &str = "11111111-1111-4111-8111-111111111111";
 pub(super) const MANAGEMENT: &str = "33333333-3333-4333-8333-333333333333";
 pub(super) const ALIAS: &str = "pls-id.6b1f0a2c-3d4e-4f50-8a61-7b8c9d0e1f22.eastus.azure.privatelinkservice";
 

@@ -16,15 +16,15 @@ use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::cluster_index::ClusterIndex;
 use super::context::Context;
 use super::hosted_cluster;
 use super::reconciler::ReconcilesCustomResource;
 use crate::api::markers::{EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER};
 use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, Prune, other_writer};
-use crate::azure::id::ResourceId;
+use crate::azure::arm::id::ResourceId;
+use crate::hypershift::cluster_index::ClusterIndex;
+use crate::hypershift::names;
 use crate::metrics::{Controller as Label, Watched};
-use crate::names;
 use crate::observer::{self, Observer};
 use crate::runtime::concurrency_limit::ConcurrencyLimit;
 use crate::runtime::reconcile::{self, Runner};

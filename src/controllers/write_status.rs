@@ -11,7 +11,7 @@ use super::driver::{TRIES, api, event_targets, reread_after_conflict};
 use super::event;
 use super::report::{Report, conditions_patch, fields_patch, stored};
 use crate::api::{AzurePrivateLinkService, other_writer};
-use crate::conditions;
+use crate::hypershift::conditions;
 use crate::metrics::{KubeResource, KubeVerb};
 use crate::runtime::call::{ReconcileError, changing};
 use crate::runtime::event::{Event, What};

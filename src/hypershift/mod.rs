@@ -1,3 +1,12 @@
 //! What HyperShift's objects mean, whichever cloud their clusters are on.
 
+pub mod claims;
+pub mod cluster_index;
+pub mod conditions;
+pub mod host_names;
+pub mod identity;
+pub mod intent;
+pub mod names;
+pub mod owner;
 pub mod problem;
+pub mod scopes;

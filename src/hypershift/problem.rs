@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::api::Reason;
-use crate::azure::error::ArmError;
+use crate::azure::arm::error::ArmError;
 use crate::engine::failure::Class;
 use crate::runtime::requeue::Requeue;
 

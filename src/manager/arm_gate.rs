@@ -1,7 +1,7 @@
 //! The gate of a role's leader as ARM's client asks it.
 
-use hyperlink::azure::ports::Gate;
-use hyperlink::runtime::leader;
+use crate::azure::arm::ports::Gate;
+use crate::runtime::leader;
 
 /// Writes to Azure go out while the leader's gate is open.
 pub(super) struct ArmGate(pub(super) leader::Gate);

@@ -1,8 +1,8 @@
 //! The items of `/readyz`, which all exist before the first probe.
 
-use hyperlink::api::Role;
-use hyperlink::config::Config;
-use hyperlink::http::{Readiness, ReadinessItem};
+use crate::api::Role;
+use crate::config::Config;
+use crate::http::{Readiness, ReadinessItem};
 
 /// The items of one role.
 pub(super) struct RoleItems {

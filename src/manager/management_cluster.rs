@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hyperlink::http::ReadinessItem;
+use crate::http::ReadinessItem;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 
@@ -13,7 +13,7 @@ const RETRY: Duration = Duration::from_secs(5);
 
 /// Why the UID is not known.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unknown {
+pub enum Unknown {
     /// The API server refuses, or does not answer.
     #[error("namespace {NAMESPACE} cannot be read, which role ho needs to know its own cluster: {0}")]
     Unread(#[from] kube::Error),
@@ -23,7 +23,7 @@ pub(crate) enum Unknown {
 }
 
 /// The UID of the namespace.
-pub(crate) async fn uid(kube: &kube::Client) -> Result<String, Unknown> {
+pub async fn uid(kube: &kube::Client) -> Result<String, Unknown> {
     let api: Api<Namespace> = Api::all(kube.clone());
     let answer = tokio::time::timeout(RETRY, api.get_metadata(NAMESPACE)).await;
     let namespace = answer.map_err(|_| Unknown::NoUid)??;

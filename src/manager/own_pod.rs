@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyperlink::config::{Config, Pod};
-use hyperlink::controllers::context::recorder;
-use hyperlink::http::Readiness;
-use hyperlink::metrics::Metrics;
-use hyperlink::runtime::event::{Event, What};
-use hyperlink::runtime::recorder::Recorder;
+use crate::config::{Config, Pod};
+use crate::controllers::context::recorder;
+use crate::http::Readiness;
+use crate::metrics::Metrics;
+use crate::runtime::event::{Event, What};
+use crate::runtime::recorder::Recorder;
 use k8s_openapi::api::core::v1::ObjectReference;
 use tokio::task::JoinSet;
 

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crate::api::Role;
+use crate::config::Config;
+use crate::http::ReadinessItem;
 use futures::future::try_join_all;
-use hyperlink::api::Role;
-use hyperlink::config::Config;
-use hyperlink::http::ReadinessItem;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::api::PostParams;
@@ -170,9 +170,9 @@ fn listed(rights: &[ResourceAttributes]) -> String {
 mod tests {
     use std::iter;
 
-    use hyperlink::api::markers::SERVICES;
-    use hyperlink::config::{self, Environment, RunSettings};
-    use hyperlink::observer::external_services;
+    use crate::api::markers::SERVICES;
+    use crate::config::{self, Environment, RunSettings};
+    use crate::observer::external_services;
 
     use super::*;
 

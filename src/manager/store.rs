@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyperlink::api::markers::SERVICES;
-use hyperlink::api::{AzurePrivateLinkService, ConditionType, Reason, Status};
-use hyperlink::azure::id::ResourceId;
-use hyperlink::conditions;
-use hyperlink::controllers::custom_resources::CustomResources;
-use hyperlink::http::ReadinessItem;
-use hyperlink::metrics::{Metrics, ObservedCondition, ObservedObject};
-use hyperlink::runtime::watch_health::Health;
+use crate::api::markers::SERVICES;
+use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Status};
+use crate::azure::arm::id::ResourceId;
+use crate::controllers::custom_resources::CustomResources;
+use crate::http::ReadinessItem;
+use crate::hypershift::conditions;
+use crate::metrics::{Metrics, ObservedCondition, ObservedObject};
+use crate::runtime::watch_health::Health;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;

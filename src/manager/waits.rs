@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use hyperlink::api::{AzurePrivateLinkService, Role};
-use hyperlink::azure::auth::{AuthError, TokenCache, TokenState};
-use hyperlink::http::ReadinessItem;
-use hyperlink::metrics::Metrics;
+use crate::api::{AzurePrivateLinkService, Role};
+use crate::azure::arm::auth::{AuthError, TokenCache, TokenState};
+use crate::http::ReadinessItem;
+use crate::metrics::Metrics;
 use kube::Api;
 use kube::api::ListParams;
 use url::Url;
@@ -90,7 +90,7 @@ pub(super) async fn wait_for_arm(http: reqwest::Client, mut url: Url, item: Read
 
 #[cfg(test)]
 mod tests {
-    use hyperlink::http::Readiness;
+    use crate::http::Readiness;
 
     use super::*;
 

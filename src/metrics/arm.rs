@@ -3,8 +3,8 @@
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Result};
 
 use super::{Metrics, OF_CALLS, Registered};
+use crate::azure::arm::ports::{Counters, ObservedCall};
 use crate::azure::kinds::Kind;
-use crate::azure::ports::{Counters, ObservedCall};
 
 pub(super) struct Arm {
     calls: IntCounterVec,

@@ -9,10 +9,10 @@ use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Result};
 use tokio::time::Instant;
 
 use super::{Metrics, Registered, locked};
-use crate::azure::id::ResourceId;
+use crate::azure::arm::id::ResourceId;
 use crate::azure::kinds::Kind;
-use crate::conditions::Since;
 use crate::engine::plan::Change;
+use crate::hypershift::conditions::Since;
 
 /// How long a change counts as recent.
 const LATELY: Duration = Duration::from_secs(3_600);

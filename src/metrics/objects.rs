@@ -17,7 +17,7 @@ use super::at_scrape::{AtScrape, Sample};
 use super::state::Sources;
 use super::{Metrics, locked};
 use crate::api::condition::{ConditionType, Reason, Status};
-use crate::azure::id::ResourceId;
+use crate::azure::arm::id::ResourceId;
 
 /// The most series of conditions that are not True in one namespace, the oldest first. The summary of a custom
 /// resource, which the alert uses, does not count and has no limit.

@@ -11,11 +11,11 @@ use super::labels::{Controller, KubeResource, KubeVerb, ReconcileResult, Watched
 use super::objects::{OTHER, QUOTAS, STATES, STATUSES};
 use crate::api::condition::{ConditionType, Reason};
 use crate::api::role::Role;
+use crate::azure::arm::ports::CallVerb;
+use crate::azure::arm::throttle::BUDGETS;
 use crate::azure::kinds::Kind;
-use crate::azure::ports::CallVerb;
-use crate::azure::throttle::BUDGETS;
-use crate::conditions::Since;
 use crate::engine::failure::Class;
+use crate::hypershift::conditions::Since;
 
 const INTRODUCTION: &str = "# Metrics
 

@@ -10,7 +10,7 @@ use super::at_scrape::{AtScrape, Sample};
 use super::changes::Recent;
 use super::objects::ListObjects;
 use super::{Metrics, locked};
-use crate::azure::auth::TokenState;
+use crate::azure::arm::auth::TokenState;
 use crate::azure::kinds::Kind;
 use crate::engine::observation_cache::UnderWay;
 

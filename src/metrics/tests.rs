@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use super::*;
 use crate::api::role::Role;
-use crate::azure::auth::TokenState;
-use crate::azure::id::ResourceId;
+use crate::azure::arm::auth::TokenState;
+use crate::azure::arm::id::ResourceId;
+use crate::azure::arm::ports::{CallVerb, Counters, ObservedCall};
 use crate::azure::kinds::Kind;
-use crate::azure::ports::{CallVerb, Counters, ObservedCall};
-use crate::conditions::Since;
 use crate::engine::failure::Class;
 use crate::engine::observation_cache::UnderWay;
 use crate::engine::plan::Change;
+use crate::hypershift::conditions::Since;
 
 fn metrics() -> Metrics {
     Metrics::new("1.2.3", "abc").unwrap()

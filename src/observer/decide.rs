@@ -15,8 +15,8 @@ use super::spec::{self, DesiredSpec, MOST_SUBSCRIPTIONS};
 use crate::api::hypershift::{AzurePlatform, ClusterSpec, PrivateType, PublishingType, Topology};
 use crate::api::markers::{CLUSTER_ANNOTATION, INTERNAL_LOAD_BALANCER_ANNOTATION, INTERNAL_LOAD_BALANCER_VALUE, OAUTH};
 use crate::api::{AzurePrivateLinkService, HostedControlPlane};
-use crate::azure::id::same;
-use crate::controllers::identity;
+use crate::azure::arm::id::same;
+use crate::hypershift::identity;
 use crate::runtime::requeue::Requeue;
 
 /// The decision on a control plane and one of its Services.

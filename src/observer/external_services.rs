@@ -11,12 +11,12 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::decide::owner;
-use super::spec::dns_name;
 use crate::api::hypershift::{AzurePlatform, ClusterSpec, PrivateType, PublishedService, PublishingType, Topology};
 use crate::api::markers::{EXTERNAL_HOST_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE};
 use crate::api::{AzurePrivateLinkService, ConditionType, HostedControlPlane, Reason, Status};
-use crate::conditions;
 use crate::controllers::private_endpoint::served::refused_for;
+use crate::hypershift::conditions;
+use crate::hypershift::host_names::dns_name;
 
 /// One of these Services.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,37 +4,46 @@ mod print;
 
 use std::sync::Arc;
 
+use crate::api::{AzurePrivateLinkService, Role};
+use crate::azure::arm::ports::Gate;
+use crate::azure::arm::read_only::{NeverOpen, ReadOnly};
+use crate::azure::arm::transport::Transport;
+use crate::config::Config;
+use crate::controllers::context::Context;
+use crate::controllers::custom_resources::MOST;
+use crate::controllers::driver::Driver;
+use crate::controllers::preview::Preview;
+use crate::controllers::private_link_service::PrivateLinkServiceController;
+use crate::controllers::reconciler::CustomResourceReconciler;
+use crate::hypershift::cluster_index::ClusterIndex;
+use crate::metrics::Metrics;
+use crate::runtime::call::within;
+use crate::runtime::leader::gated_client;
 use anyhow::{Context as _, bail, ensure};
-use hyperlink::api::{AzurePrivateLinkService, Role};
-use hyperlink::azure::ports::Gate;
-use hyperlink::azure::read_only::{NeverOpen, ReadOnly};
-use hyperlink::azure::transport::Transport;
-use hyperlink::config::Config;
-use hyperlink::controllers::cluster_index::ClusterIndex;
-use hyperlink::controllers::context::Context;
-use hyperlink::controllers::custom_resources::MOST;
-use hyperlink::controllers::driver::Driver;
-use hyperlink::controllers::preview::Preview;
-use hyperlink::controllers::private_link_service::PrivateLinkServiceController;
-use hyperlink::controllers::reconciler::CustomResourceReconciler;
-use hyperlink::metrics::Metrics;
-use hyperlink::runtime::call::within;
-use hyperlink::runtime::leader::gated_client;
 use kube::Api;
 use uuid::Uuid;
 
-use crate::cli::{self, Object};
 use crate::manager;
+use crate::{COMMIT, VERSION};
+
+/// The custom resource to plan for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    /// The namespace.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
 
 /// What the reconciles of the chosen roles would do for one object.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub struct Plan {
     object: Object,
     roles: Vec<Preview>,
 }
 
 /// Plans for the roles of this configuration, one after the other.
-pub(crate) async fn plan(config: &Config, object: &Object) -> anyhow::Result<Plan> {
+pub async fn plan(config: &Config, object: &Object) -> anyhow::Result<Plan> {
     let Object { namespace, name } = object;
     if let Some(served) = config.scope.namespace.as_ref().filter(|served| *served != namespace) {
         bail!("--namespace says that only {served} is served");
@@ -47,7 +56,7 @@ pub(crate) async fn plan(config: &Config, object: &Object) -> anyhow::Result<Pla
     let kube = gated_client(manager::kube_config(config).await?, || false)?;
     let (azure, _) = manager::azure(config, config.azure.http.client()?);
     let azure: Arc<dyn Transport> = Arc::new(ReadOnly(azure));
-    let metrics = Arc::new(Metrics::new(cli::VERSION, cli::COMMIT)?);
+    let metrics = Arc::new(Metrics::new(VERSION, COMMIT)?);
     let api: Api<AzurePrivateLinkService> = Api::namespaced(kube.clone(), namespace);
     let found = within(api.get_opt(name)).await?;
     let cr = found.with_context(|| format!("there is no AzurePrivateLinkService {namespace}/{name}"))?;
@@ -96,12 +105,12 @@ async fn preview(
 
 impl Plan {
     /// Whether a step is to be done, is under way, or is prevented.
-    pub(crate) fn pending(&self) -> bool {
+    pub fn pending(&self) -> bool {
         self.roles.iter().any(|role| role.pending)
     }
 
     /// Fails if something could not be read.
-    pub(crate) fn complete(&self) -> anyhow::Result<()> {
+    pub fn complete(&self) -> anyhow::Result<()> {
         for preview in &self.roles {
             ensure!(
                 !preview.unreadable,

@@ -1,17 +1,17 @@
 //! Prints a plan: as text for people, as JSON for programs.
 
-use hyperlink::azure::plan::Step;
-use hyperlink::controllers::decision::Lifecycle;
-use hyperlink::controllers::preview::{ConditionChange, ConditionSummary, Fact, Preview};
-use hyperlink::telemetry::escape_control;
+use crate::azure::plan::Step;
+use crate::controllers::decision::Lifecycle;
+use crate::controllers::preview::{ConditionChange, ConditionSummary, Fact, Preview};
+use crate::telemetry::escape_control;
 use serde_json::json;
 
 use super::Plan;
-use crate::cli::Object;
+use crate::preview::Object;
 
 impl Plan {
     /// One JSON object.
-    pub(crate) fn json(&self) -> anyhow::Result<String> {
+    pub fn json(&self) -> anyhow::Result<String> {
         let whole = json!({
             "namespace": self.object.namespace,
             "name": self.object.name,
@@ -22,7 +22,7 @@ impl Plan {
     }
 
     /// Lines for people.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let lines = self.roles.iter().flat_map(|preview| self.lines(preview));
         // Text from objects must not control a terminal, nor add lines.
         lines.map(|line| escape_control(&line) + "\n").collect()

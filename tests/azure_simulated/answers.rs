@@ -1,8 +1,8 @@
 //! Answers that are not as they should be: endless lists, foreign addresses, pages of a proxy, half a body.
 
-use hyperlink::azure::arm::{Arm, Observed};
-use hyperlink::azure::error::ArmError;
-use hyperlink::azure::id::SubscriptionId;
+use hyperlink::azure::arm::error::ArmError;
+use hyperlink::azure::arm::id::SubscriptionId;
+use hyperlink::azure::cloud::{Arm, Observed};
 use hyperlink::azure::kinds::Kind;
 use hyperlink::azure::plan::Outcome;
 use hyperlink::engine::client::Reconcile;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hyperlink::azure::arm::Observed;
+use hyperlink::azure::cloud::Observed;
 use hyperlink::engine::failure::Class;
 use hyperlink::engine::plan::ensure_present;
 use serde_json::json;

@@ -20,7 +20,7 @@ pub(crate) const ADDRESS: &str = "10.0.0.50";
 
 /// The name of the Service's frontend.
 pub(crate) fn frontend() -> String {
-    hyperlink::names::load_balancer(UID)
+    hyperlink::hypershift::names::load_balancer(UID)
 }
 
 /// Objects by kind and name.
@@ -151,7 +151,7 @@ impl Cluster {
                 {
                     self.objects.lock().unwrap().remove(gone);
                 }
-                if !hyperlink::azure::ports::Gate::open(self.valve.as_ref()) {
+                if !hyperlink::azure::arm::ports::Gate::open(self.valve.as_ref()) {
                     return refuse(StatusCode::SERVICE_UNAVAILABLE);
                 }
                 let part = if parts.get(2) == Some(&"status") {

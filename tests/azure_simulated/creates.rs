@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hyperlink::azure::arm::Observed;
+use hyperlink::azure::cloud::Observed;
 use hyperlink::azure::plan::{Outcome, Why};
 use hyperlink::engine::failure::Class;
 use hyperlink::engine::plan::{Verb, ensure_present};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use hyperlink::azure::arm::Observed;
+use hyperlink::azure::cloud::Observed;
 use hyperlink::azure::kinds::Kind;
 use hyperlink::azure::plan::Why;
 use hyperlink::engine::client::Reconcile;

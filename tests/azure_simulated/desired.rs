@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hyperlink::azure::id::{ResourceId, SubscriptionId};
+use hyperlink::azure::arm::id::{ResourceId, SubscriptionId};
 use hyperlink::azure::kinds::Kind;
 use hyperlink::azure::kinds::private_endpoint::PrivateEndpoint;
 use hyperlink::azure::kinds::private_link_service::{OwnedPrivateLinkService, PrivateLinkService};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hyperlink::azure::arm::Arm;
+use hyperlink::azure::cloud::Arm;
 use hyperlink::azure::plan::{Outcome, Why};
 use hyperlink::engine::plan::{Verb, ensure_present};
 use hyperlink::engine::resource::Resource;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use hyperlink::azure::arm::Arm;
-use hyperlink::azure::id::SubscriptionId;
+use hyperlink::azure::arm::id::SubscriptionId;
+use hyperlink::azure::cloud::Arm;
 use hyperlink::azure::kinds::Kind;
 use hyperlink::azure::kinds::private_endpoint::PrivateEndpoint;
 use hyperlink::azure::kinds::private_link_service::{OwnedPrivateLinkService, PrivateLinkService, alias};

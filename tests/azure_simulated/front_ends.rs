@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use hyperlink::azure::id::ResourceId;
+use hyperlink::azure::arm::id::ResourceId;
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::Instant;

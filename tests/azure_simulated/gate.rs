@@ -1,6 +1,6 @@
 //! The gate: a shut one holds back writes and nothing else.
 
-use hyperlink::azure::arm::Observed;
+use hyperlink::azure::cloud::Observed;
 use hyperlink::azure::plan::Outcome;
 use hyperlink::engine::execute::run;
 use hyperlink::engine::plan::ensure_present;

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
-use hyperlink::azure::arm::Arm;
-use hyperlink::azure::id::SubscriptionId;
+use hyperlink::azure::arm::id::SubscriptionId;
+use hyperlink::azure::arm::ports::CallVerb;
+use hyperlink::azure::cloud::Arm;
 use hyperlink::azure::kinds::Kind;
 use hyperlink::azure::kinds::zone::Zone;
-use hyperlink::azure::ports::CallVerb;
 use hyperlink::engine::client::Reconcile;
 use hyperlink::engine::plan::ensure_present;
 use hyperlink::engine::resource::Resource;
@@ -113,7 +113,7 @@ async fn record_that_changed_since_the_read_is_not_overwritten() {
     sim.until_present(&record("api")).await;
     sim.drift(&record("api").id, "/properties/ttl", json!(1));
     let observed = sim.shown(&record("api").id).unwrap();
-    let step = ensure_present(&record("api"), &hyperlink::azure::arm::Observed::Found(observed));
+    let step = ensure_present(&record("api"), &hyperlink::azure::cloud::Observed::Found(observed));
     sim.drift(&record("api").id, "/properties/ttl", json!(2));
     let outcomes = hyperlink::engine::execute::run(&[step], &sim.client, &sim.observations, Reconcile::begin()).await;
     assert!(

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use hyperlink::azure::error::{ArmError, CALL_BUDGET_EXHAUSTED};
+use hyperlink::azure::arm::error::{ArmError, CALL_BUDGET_EXHAUSTED};
 use hyperlink::azure::kinds::Kind;
 use hyperlink::engine::client::{Condition, Reconcile, WriteError};
 use hyperlink::engine::failure::Class;

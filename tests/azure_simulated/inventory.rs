@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use hyperlink::azure::arm::Observed;
-use hyperlink::azure::id::SubscriptionId;
+use hyperlink::azure::arm::id::SubscriptionId;
+use hyperlink::azure::cloud::Observed;
 use hyperlink::engine::client::Reconcile;
 use hyperlink::engine::plan::ensure_present;
 use hyperlink::engine::resource::Resource;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use hyperlink::azure::arm::{Arm, Observed};
-use hyperlink::azure::id::ResourceId;
+use hyperlink::azure::arm::id::ResourceId;
+use hyperlink::azure::cloud::{Arm, Observed};
 use hyperlink::azure::kinds::Kind;
 use hyperlink::azure::kinds::private_endpoint::{Approval, address, approval};
 use hyperlink::azure::kinds::private_link_service::connections;

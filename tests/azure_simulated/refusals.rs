@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use hyperlink::azure::arm::{Arm, Observed};
-use hyperlink::azure::error::ArmError;
+use hyperlink::azure::arm::error::ArmError;
+use hyperlink::azure::cloud::{Arm, Observed};
 use hyperlink::azure::plan::Outcome;
 use hyperlink::engine::failure::Class;
 use hyperlink::engine::plan::{Verb, ensure_present};

@@ -1,6 +1,6 @@
 //! A process dies after every single effect, or loses its answer: the result is the same, and nothing is left.
 
-use hyperlink::azure::arm::Arm;
+use hyperlink::azure::cloud::Arm;
 use hyperlink::engine::resource::Resource;
 use rstest::rstest;
 use serde_json::{Value, json};

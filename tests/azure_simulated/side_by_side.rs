@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::future::join_all;
-use hyperlink::azure::arm::Arm;
+use hyperlink::azure::cloud::Arm;
 use hyperlink::azure::plan::Outcome;
 use hyperlink::engine::client::Reconcile;
 use hyperlink::engine::execute::run;

@@ -7,7 +7,7 @@ use armsim::{Answer, Caller, Preset, Seed, SimulatedAzure};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::{Request, Response};
-use hyperlink::azure::transport::{Transport, TransportError};
+use hyperlink::azure::arm::transport::{Transport, TransportError};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::time::Instant;

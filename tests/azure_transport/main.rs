@@ -18,9 +18,9 @@ use bytes::Bytes;
 use futures::stream;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
-use hyperlink::azure::auth::{AuthError, Cloud, CredentialSource, Token, TokenCache, TokenSource};
-use hyperlink::azure::https::{HttpSettings, ProxySettings};
-use hyperlink::azure::transport::{ANSWER_LIMIT, HttpsTransport, Transport, TransportError};
+use hyperlink::azure::arm::auth::{AuthError, Cloud, CredentialSource, Token, TokenCache, TokenSource};
+use hyperlink::azure::arm::https::{HttpSettings, ProxySettings};
+use hyperlink::azure::arm::transport::{ANSWER_LIMIT, HttpsTransport, Transport, TransportError};
 
 use server::{Ca, Observed, Reply, Server, Tunnels, answer, redirect};
 

@@ -6,9 +6,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use futures::future::join_all;
-use hyperlink::azure::auth::{AuthError, Cloud, CredentialSource, TokenCache, TokenSource};
-use hyperlink::azure::https::HttpSettings;
-use hyperlink::azure::transport::TransportError;
+use hyperlink::azure::arm::auth::{AuthError, Cloud, CredentialSource, TokenCache, TokenSource};
+use hyperlink::azure::arm::https::HttpSettings;
+use hyperlink::azure::arm::transport::TransportError;
 
 use crate::server::{Ca, Observed, Reply, Server, answer, redirect};
 use crate::{AUDIENCE, Azure, credentials, issues_tokens, settings};

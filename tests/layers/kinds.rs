@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::source;
 
 /// The files that are about certain kinds: a virtual network is a scope, and frontends are parts of load balancers.
-const ABOUT_KINDS: [&str; 3] = ["azure/kinds/", "azure/scope.rs", "azure/frontends.rs"];
+const ABOUT_KINDS: [&str; 3] = ["azure/kinds/", "azure/arm/scope.rs", "azure/frontends.rs"];
 
 /// One line for each kind that a generic file names.
 pub(crate) fn named_kinds(sources: &BTreeMap<String, String>) -> Vec<String> {
@@ -50,28 +50,31 @@ mod tests {
 
     #[test]
     fn variant_or_file_of_a_kind_is_named() {
-        assert_eq!(count("azure/client.rs", "fn f() { kind == Kind::Subnet }"), 1);
+        assert_eq!(count("azure/arm/client.rs", "fn f() { kind == Kind::Subnet }"), 1);
         assert_eq!(
             count(
-                "azure/client.rs",
+                "azure/arm/client.rs",
                 "fn f() { matches!(kind, Kind::Zone | Kind::Record) }"
             ),
             2
         );
-        assert_eq!(count("azure/client.rs", "use super::kinds::{Kind, zone::links};"), 1);
+        assert_eq!(
+            count("azure/arm/client.rs", "use super::kinds::{Kind, zone::links};"),
+            1
+        );
     }
 
     #[test]
     fn all_kinds_and_specs_are_not() {
         assert_eq!(
             count(
-                "azure/id.rs",
+                "azure/arm/id.rs",
                 "use super::kinds::{Kind, KindSpec}; fn f() { Kind::ALL }"
             ),
             0
         );
         assert_eq!(
-            count("azure/id.rs", "#[cfg(test)] mod tests { fn f() { Kind::Zone } }"),
+            count("azure/arm/id.rs", "#[cfg(test)] mod tests { fn f() { Kind::Zone } }"),
             0
         );
         assert_eq!(count("azure/kinds/zone.rs", "fn f() { Kind::Zone }"), 0);

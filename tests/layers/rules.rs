@@ -146,6 +146,14 @@ const BANS: &[Ban] = &[
         why: "src/engine knows no cloud and no Kubernetes: it could be a crate",
     },
     Ban {
+        modules: &["hypershift"],
+        layers: &[],
+        paths: &["crate::controllers", "crate::observer"],
+        but_modules: &[],
+        but_paths: &[],
+        why: "src/hypershift knows no controller",
+    },
+    Ban {
         modules: &["runtime"],
         layers: &[],
         paths: &["crate"],
@@ -296,7 +304,7 @@ fn layer(file: &str) -> Option<Layer> {
     closest.map(|(_, layer)| *layer)
 }
 
-/// The module that a file is: `azure/auth/mod.rs` is `azure`, `auth`.
+/// The module that a file is: `azure/arm/auth/mod.rs` is `azure`, `auth`.
 fn module(file: &str) -> Vec<String> {
     let parts: Vec<&str> = file.trim_end_matches(".rs").split('/').collect();
     let parts = match parts.as_slice() {

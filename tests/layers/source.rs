@@ -39,7 +39,12 @@ pub(crate) fn read(text: &str) -> Source {
         let (line, token) = &tokens[at];
         if let Some((item, end)) = test_item(&tokens, at) {
             // A file for tests only is named in the same way.
-            if let [(_, Token::Word(word)), (_, Token::Word(name)), (_, Token::Other(';'))] = &tokens[item..end]
+            if let [
+                ..,
+                (_, Token::Word(word)),
+                (_, Token::Word(name)),
+                (_, Token::Other(';')),
+            ] = &tokens[item..end]
                 && word == "mod"
             {
                 source.modules.push((name.clone(), true));
@@ -334,7 +339,7 @@ mod tests {
 
     #[test]
     fn modules_are_named() {
-        let modules = read("pub mod a;\nmod b { }\n#[cfg(test)]\nmod c;").modules;
+        let modules = read("pub mod a;\nmod b { }\n#[cfg(test)]\npub(crate) mod c;").modules;
         assert_eq!(modules, [("a".to_owned(), false), ("c".to_owned(), true)]);
     }
 

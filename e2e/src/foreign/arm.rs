@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use bytes::Bytes;
 use http::{Method, Request};
-use hyperlink::azure::auth::AuthError;
-use hyperlink::azure::transport::{Transport, TransportError};
+use hyperlink::azure::arm::auth::AuthError;
+use hyperlink::azure::arm::transport::{Transport, TransportError};
 use serde_json::Value;
 use url::Url;
 

@@ -14,9 +14,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use hyperlink::azure::auth::{CredentialSource, TokenCache};
-use hyperlink::azure::https::HttpSettings;
-use hyperlink::azure::transport::HttpsTransport;
+use hyperlink::azure::arm::auth::{CredentialSource, TokenCache};
+use hyperlink::azure::arm::https::HttpSettings;
+use hyperlink::azure::arm::transport::HttpsTransport;
 use serde_json::json;
 
 use crate::kubeconfig::Access;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use hyperlink::azure::auth::Cloud;
+use hyperlink::azure::arm::auth::Cloud;
 
 use crate::scenarios::Scenario;
 

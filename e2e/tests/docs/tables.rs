@@ -43,7 +43,7 @@ fn every_file_of_rights_has_a_row_and_each_that_is_named_exists() -> Result<()> 
 
 #[test]
 fn every_sentence_of_advice_has_a_row_and_no_other() -> Result<()> {
-    let source = read("src/azure/error.rs")?;
+    let source = read("src/azure/arm/error.rs")?;
     let advice = between(&source, "pub fn advice(", "\n    }\n")?;
     let in_sources = all(r#""([A-Za-z][^"\n]* [^"\n]*)""#, advice)?;
     let runbook = read("RUNBOOK.md")?;
@@ -55,10 +55,10 @@ fn every_sentence_of_advice_has_a_row_and_no_other() -> Result<()> {
 #[test]
 fn every_code_of_our_own_is_in_the_runbook() -> Result<()> {
     let mut own = BTreeSet::from([
-        hyperlink::azure::error::CALL_BUDGET_EXHAUSTED.to_owned(),
+        hyperlink::azure::arm::error::CALL_BUDGET_EXHAUSTED.to_owned(),
         "TokenRefused".to_owned(),
     ]);
-    for folder in ["src/azure", "src/engine"] {
+    for folder in ["src/azure/arm", "src/engine"] {
         for entry in std::fs::read_dir(e2e::repository().join(folder))? {
             let path = entry?.path();
             let is_of_tests = path.ends_with("sample.rs") || path.ends_with("tests.rs");
@@ -77,7 +77,7 @@ fn every_code_of_our_own_is_in_the_runbook() -> Result<()> {
 
 #[test]
 fn every_refusal_by_the_allowed_scopes_is_quoted() -> Result<()> {
-    let source = read("src/controllers/scopes.rs")?;
+    let source = read("src/hypershift/scopes.rs")?;
     let checks = between(&source, "    fn check(", "\nfn entries_of(")?;
     let in_sources = all(r#""([^"\n]* (?:allowed scopes|network))""#, checks)?;
     ensure!(in_sources.len() == 5, "{in_sources:?}");

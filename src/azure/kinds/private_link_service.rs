@@ -2,15 +2,15 @@
 
 pub mod access;
 
-use crate::azure::arm::Arm;
+use crate::azure::cloud::Arm;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::{Kind, KindSpec, ListScope, MAX_NAME, NETWORK, NETWORK_API, Rules};
+use crate::azure::arm::id::{ResourceId, SubscriptionId, same};
 use crate::azure::body::{base, id_at, mark, set};
-use crate::azure::id::{ResourceId, SubscriptionId, same};
 use crate::azure::owner_tags::{MAX_TAGS, OwnerTags, Stamp, Stamped};
 use crate::engine::kind_rules::ListRules;
 use crate::engine::resource::{Difference, Owned, Resource};

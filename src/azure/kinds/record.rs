@@ -1,6 +1,6 @@
 //! The A record set in a private DNS zone.
 
-use crate::azure::arm::Arm;
+use crate::azure::cloud::Arm;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::zone::{DNS_API, DNS_SERVICE, rows};
 use super::{Kind, KindSpec, ListScope, NETWORK, Rules};
+use crate::azure::arm::id::ResourceId;
 use crate::azure::body::{base, mark, set};
-use crate::azure::id::ResourceId;
 use crate::azure::owner_tags::OwnerTags;
 use crate::engine::kind_rules::{ListRules, Resync};
 use crate::engine::resource::{Difference, Owned, Resource};

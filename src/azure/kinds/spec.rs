@@ -1,6 +1,6 @@
 //! What calls and the engine have to know of a kind of resources.
 
-use crate::azure::arm::Arm;
+use crate::azure::cloud::Arm;
 use crate::engine::kind_rules::KindRules;
 
 /// All that is asked about a kind outside its file. Each kind's file has one, as `SPEC`.

@@ -1,13 +1,13 @@
 //! The private DNS zone.
 
-use crate::azure::arm::Arm;
+use crate::azure::cloud::Arm;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::{Kind, KindSpec, ListScope, NETWORK, Rules};
+use crate::azure::arm::id::ResourceId;
 use crate::azure::body::{base, mark, set};
-use crate::azure::id::ResourceId;
 use crate::azure::owner_tags::OwnerTags;
 use crate::engine::kind_rules::ListRules;
 use crate::engine::resource::{Difference, Owned, Resource};

@@ -4,7 +4,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::api::Reason;
-use crate::conditions::{NewCondition, merge};
+use crate::hypershift::conditions::{NewCondition, merge};
 
 use ConditionType::{AzurePLSCreated, AzurePrivateLinkServiceAvailable};
 

@@ -4,8 +4,8 @@
 use tokio::time::Instant;
 
 use crate::api::AzurePrivateLinkService;
-use crate::azure::error::ArmError;
-use crate::azure::id::same;
+use crate::azure::arm::error::ArmError;
+use crate::azure::arm::id::same;
 use crate::azure::kinds::Kind;
 use crate::azure::plan::Step;
 use crate::controllers::context::Context;

@@ -9,10 +9,11 @@ use crate::azure::kinds::Kind;
 use crate::azure::plan::{Outcome, Step};
 use crate::controllers::context::Context;
 use crate::controllers::decision::{Decision, Lifecycle};
+use crate::controllers::event;
 use crate::controllers::facts::Facts;
 use crate::controllers::reconciler::CustomResourceReconciler;
-use crate::controllers::{event, intent};
 use crate::engine::execute;
+use crate::hypershift::intent;
 use crate::runtime::call::ReconcileError;
 use crate::runtime::event::Event;
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::Role;
-use crate::azure::error::ArmError;
+use crate::azure::arm::error::ArmError;
 use crate::azure::kinds::Kind;
 use crate::controllers::context::sample;
 use crate::controllers::samples;

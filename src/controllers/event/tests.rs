@@ -3,12 +3,12 @@ use rstest::rstest;
 use serde_json::json;
 
 use super::*;
-use crate::azure::error::ArmError;
-use crate::conditions::merge;
+use crate::azure::arm::error::ArmError;
 use crate::controllers::decision::Decision;
 use crate::controllers::report::fails;
 use crate::controllers::samples;
 use crate::engine::plan::Verb;
+use crate::hypershift::conditions::merge;
 use crate::hypershift::problem::Problem;
 
 use ConditionType::{AzureInternalLoadBalancerAvailable, AzurePLSCreated, AzurePrivateDNSAvailable};

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use crate::api::hypershift::{ClusterSpec, PrivateType};
 use crate::api::markers::CLUSTER_ANNOTATION;
 use crate::api::{AzurePrivateLinkService, ClusterRef, ConditionType, Reason, Status};
-use crate::conditions;
 use crate::controllers::contention::PublishedConditions;
 use crate::controllers::report;
+use crate::hypershift::conditions;
 
 /// Whether a HostedCluster is to have these conditions: on Azure, and not by Swift.
 pub fn concerns(spec: &ClusterSpec) -> bool {

@@ -13,8 +13,8 @@ use tokio::time::Instant;
 
 use super::context::Context;
 use crate::api::{ClusterRef, HostedCluster};
+use crate::hypershift::names;
 use crate::metrics::{Controller, KubeResource, KubeVerb, ReconcileResult};
-use crate::names;
 use crate::runtime::call::{ReconcileError, changing, within};
 use crate::runtime::guard;
 use crate::runtime::requeue::Requeue;

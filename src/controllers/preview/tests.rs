@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::{ConditionType, Reason};
-use crate::conditions::NewCondition;
 use crate::controllers::samples::{ALIAS, cr, guest, id};
 use crate::engine::failure::Class;
+use crate::hypershift::conditions::NewCondition;
 use crate::hypershift::problem::Problem;
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;

@@ -9,7 +9,8 @@ use serde_json::json;
 use crate::api::markers::{CPO_FINALIZER, HCP_FINALIZER};
 use crate::api::{AzurePrivateLinkService, HostedControlPlane, held_by};
 use crate::controllers::context::Context;
-use crate::controllers::{custom_resources, owner};
+use crate::controllers::custom_resources;
+use crate::hypershift::owner;
 use crate::metrics::{KubeResource, KubeVerb, ReconcileResult};
 use crate::runtime::call::{ReconcileError, changing};
 use crate::runtime::requeue::Requeue;
@@ -31,7 +32,7 @@ pub(super) async fn hold(cx: &Context, found: &HostedControlPlane) -> Result<(),
 /// # Errors
 /// It was deleted meanwhile, or could not be read.
 pub(super) async fn still_stands(cx: &Context, cr: AzurePrivateLinkService) -> Result<(), ReconcileError> {
-    let found = owner::control_plane(cx, &cr).await?;
+    let found = owner::control_plane(&cx.runtime.kube, &cr).await?;
     let stands =
         found.is_some_and(|found| found.metadata.deletion_timestamp.is_none() && held_by(&found, HCP_FINALIZER));
     if stands { Ok(()) } else { Err(ReconcileError::Gone) }

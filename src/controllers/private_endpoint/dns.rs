@@ -6,20 +6,20 @@ use serde_json::Value;
 
 use super::siblings::SiblingSet;
 use crate::api::markers::PRIVATE_ROUTER;
-use crate::azure::arm::Observed;
+use crate::azure::arm::id::{IdError, ResourceId, SubscriptionId};
 use crate::azure::body::progress;
-use crate::azure::id::{IdError, ResourceId, SubscriptionId};
+use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::record::{Record, addresses};
 use crate::azure::kinds::zone::{Zone, links};
 use crate::azure::kinds::zone_link::ZoneLink;
 use crate::azure::plan::{Step, Why};
 use crate::controllers::facts::{Facts, Needs};
-use crate::controllers::identity::Identity;
 use crate::engine::failure::Class;
 use crate::engine::plan::{Verb, ensure_present};
 use crate::engine::resource::{Owned, Progress, Resource};
-use crate::names;
+use crate::hypershift::identity::Identity;
+use crate::hypershift::names;
 
 /// Which of the two zones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -27,7 +27,7 @@ use uuid::Uuid;
 
 use crate::api::markers::{CPO_INTENT, HCP_FINALIZER, SERVICES};
 use crate::api::{AzurePrivateLinkService, HostedControlPlane, Role};
-use crate::azure::id::ResourceId;
+use crate::azure::arm::id::ResourceId;
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_endpoint::{Approval, address, approval};
 use crate::azure::plan::{Outcome, Step};
@@ -35,11 +35,11 @@ use crate::controllers::context::Context;
 use crate::controllers::decision::{Decision, Lifecycle, deleted_at};
 use crate::controllers::driver::Driver;
 use crate::controllers::facts::{Facts, Needs};
-use crate::controllers::owner;
 use crate::controllers::preview::{Fact, FinalizerChange};
 use crate::controllers::reconciler::CustomResourceReconciler;
 use crate::controllers::report::Report;
-use crate::controllers::scopes::AllowedScopes;
+use crate::hypershift::owner;
+use crate::hypershift::scopes::AllowedScopes;
 use crate::runtime::call::ReconcileError;
 use crate::runtime::reconcile::{ReconcileOutcome, Reconciler};
 use crate::runtime::requeue::Requeue;
@@ -130,7 +130,7 @@ impl Reconciler for PrivateEndpointController {
         cx: &Context,
         cr: &AzurePrivateLinkService,
     ) -> Result<(PrivateEndpointInputs, String), ReconcileError> {
-        let found = owner::control_plane(cx, cr).await?;
+        let found = owner::control_plane(&cx.runtime.kube, cr).await?;
         let mut state = observe::read_inputs(cx, cr, found.as_ref(), self.hosted_clusters.as_ref()).await?;
         let all = self.hosted_clusters.as_ref();
         let peers = all.map(|all| all.in_network_of(cr)).unwrap_or_default();

@@ -11,15 +11,16 @@ use super::siblings::Sibling;
 use super::teardown;
 use crate::api::markers::{CLUSTER_ANNOTATION, HCP_FINALIZER};
 use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, Reason, held_by, other_writer};
-use crate::azure::id::same;
-use crate::controllers::claims::{Claim, Claims, Holder};
-use crate::controllers::cluster_index::ClusterIndex;
+use crate::azure::arm::id::same;
 use crate::controllers::context::Context;
-use crate::controllers::identity::{self, Identity};
-use crate::controllers::scopes::NetworkPeer;
-use crate::controllers::{custom_resources, owner};
+use crate::controllers::custom_resources;
+use crate::hypershift::claims::{Claim, Claims, Holder};
+use crate::hypershift::cluster_index::ClusterIndex;
+use crate::hypershift::identity::{self, Identity};
+use crate::hypershift::names;
+use crate::hypershift::owner;
 use crate::hypershift::problem::Problem;
-use crate::names;
+use crate::hypershift::scopes::NetworkPeer;
 use crate::runtime::call::ReconcileError;
 
 /// The HostedClusters, for a process that serves many of them with one identity.
@@ -55,7 +56,7 @@ pub(super) async fn read_inputs(
         None => Voucher::Conditions,
         Some(HostedClusters { all, cloud }) => {
             all.clusters_known().await?;
-            let hosted = owner::hosted_cluster(cx, cr, all).await?;
+            let hosted = owner::hosted_cluster(&cx.runtime.kube, cr, all).await?;
             let vouched = vouched(cr, hosted.as_ref(), found, &all.clusters(), cloud);
             Voucher::HostedCluster(Box::new(vouched))
         }

@@ -12,17 +12,17 @@ use super::siblings::{Sibling, SiblingSet};
 use crate::api::AzurePrivateLinkService;
 use crate::api::hypershift::AzurePlatform;
 use crate::api::markers::CPO_INTENT;
-use crate::azure::id::{IdError, ResourceId, SubscriptionId, location};
+use crate::azure::arm::id::{IdError, ResourceId, SubscriptionId, location};
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_endpoint::{Approval, PrivateEndpoint, address, approval};
 use crate::azure::plan::{Step, Why};
 use crate::controllers::decision::Decision;
 use crate::controllers::facts::{Facts, Needs, together};
-use crate::controllers::identity::Identity;
-use crate::controllers::intent::{self, CpoIntent};
 use crate::engine::plan::ensure_present;
+use crate::hypershift::identity::Identity;
+use crate::hypershift::intent::{self, CpoIntent};
+use crate::hypershift::names;
 use crate::hypershift::problem::Problem;
-use crate::names;
 
 /// What a decision for a custom resource is made from, as Kubernetes shows it.
 #[derive(Debug, Clone)]

@@ -5,9 +5,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::plan::{ControlPlane, ControlPlaneState, DesiredResources, Voucher, desired_resources};
 use crate::api::hypershift::AzurePlatform;
 use crate::api::{AzurePrivateLinkService, AzurePrivateLinkServiceStatus, ConditionType, Reason, Role, Status};
-use crate::azure::id::same;
-use crate::conditions;
+use crate::azure::arm::id::same;
 use crate::controllers::decision::Decision;
+use crate::hypershift::conditions;
 use crate::hypershift::problem::Problem;
 
 /// For whom a custom resource is served, and what it is to have.

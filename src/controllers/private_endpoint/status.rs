@@ -10,11 +10,11 @@ use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role};
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_endpoint::{Approval, address, approval};
 use crate::azure::plan::{Outcome, Step, Why};
-use crate::conditions::{self, NewCondition};
 use crate::controllers::abandon;
 use crate::controllers::decision::{Decision, blocking_problem, error_of, first_problem, step_problem};
 use crate::controllers::report::{Report, fails, fails_unless_unread, stored};
 use crate::engine::failure::Class;
+use crate::hypershift::conditions::{self, NewCondition};
 use crate::hypershift::problem::Problem;
 
 /// The report of a reconcile that makes or repairs the guest's side.

@@ -11,9 +11,9 @@ use super::plan::{self, ControlPlaneState, DesiredResources, proven_endpoint};
 use super::served::refused_for;
 use crate::api::markers::CPO_INTENT;
 use crate::api::{AzurePrivateLinkService, HostedControlPlane, Reason};
-use crate::azure::arm::Observed;
-use crate::azure::error::ArmError;
-use crate::azure::id::ResourceId;
+use crate::azure::arm::error::ArmError;
+use crate::azure::arm::id::ResourceId;
+use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_endpoint::{PrivateEndpoint, leads_anywhere, leads_to};
 use crate::azure::kinds::record::Record;
@@ -21,11 +21,11 @@ use crate::azure::kinds::zone::{Zone, links};
 use crate::azure::plan::Step;
 use crate::controllers::decision::Decision;
 use crate::controllers::facts::{Facts, Needs, together};
-use crate::controllers::identity::Identity;
-use crate::controllers::intent::{self, CpoIntent};
 use crate::engine::plan::{Verb, ensure_absent};
 use crate::engine::resource::Owned;
-use crate::names;
+use crate::hypershift::identity::Identity;
+use crate::hypershift::intent::{self, CpoIntent};
+use crate::hypershift::names;
 
 /// The steps that delete what a custom resource has, when it or its control plane is deleted. All are gone or left when
 /// nothing of the cluster exists any more.

@@ -6,7 +6,7 @@ use tower::BoxError;
 use super::samples::*;
 use super::*;
 use crate::api::Reason;
-use crate::azure::arm::Observed;
+use crate::azure::cloud::Observed;
 use crate::azure::plan::Why;
 use crate::controllers::context::sample;
 use crate::controllers::samples::{cr, guest};

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::api::{AzurePrivateLinkService, HostedCluster, Reason};
-use crate::azure::id::{IdError, ResourceId, SubscriptionId, same};
+use crate::azure::arm::id::{IdError, ResourceId, SubscriptionId, same};
 use crate::azure::kinds::Kind;
-use crate::controllers::identity::IDENTITY_RETRY;
+use crate::hypershift::identity::IDENTITY_RETRY;
 use crate::hypershift::problem::Problem;
 
 /// What the HostedCluster names of those who connect. Whoever can write the custom resource can name more there.

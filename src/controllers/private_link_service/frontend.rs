@@ -7,15 +7,15 @@ use kube::ResourceExt;
 
 use super::plan::basis::{Basis, Stop};
 use crate::api::Reason;
-use crate::azure::error::ArmError;
-use crate::azure::id::ResourceId;
+use crate::azure::arm::error::ArmError;
+use crate::azure::arm::id::ResourceId;
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::load_balancer::{Frontend, internal_frontends};
 use crate::controllers::facts::Needs;
+use crate::hypershift::names;
 use crate::hypershift::problem::Problem;
-use crate::names;
 
-pub use crate::names::FrontendMatch;
+pub use crate::hypershift::names::FrontendMatch;
 
 /// The Service of the same name as the custom resource.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,15 +12,16 @@ use super::frontend::{FrontendMatch, ServiceFacts};
 use super::plan::{PrivateLinkServiceInputs, Settings};
 use crate::api::markers::{ADOPT_FROM, HO_FINALIZER, HO_INTENT, SERVICES};
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, held_by};
-use crate::azure::id::{is_uuid, lower};
-use crate::controllers::claims::{self, Claim, Claims, Holder};
-use crate::controllers::cluster_index::ClusterIndex;
+use crate::azure::arm::id::{is_uuid, lower};
 use crate::controllers::context::Context;
-use crate::controllers::identity::{self, DeletedCluster, Identity, Traces};
-use crate::controllers::intent::{self, HoIntent};
-use crate::controllers::{custom_resources, owner};
+use crate::controllers::custom_resources;
+use crate::hypershift::claims::{self, Claim, Claims, Holder};
+use crate::hypershift::cluster_index::ClusterIndex;
+use crate::hypershift::identity::{self, DeletedCluster, Identity, Traces};
+use crate::hypershift::intent::{self, HoIntent};
+use crate::hypershift::names;
+use crate::hypershift::owner;
 use crate::hypershift::problem::Problem;
-use crate::names;
 use crate::runtime::call::{ReconcileError, within};
 
 /// The cluster, its pause, the Service and the siblings of a custom resource.
@@ -32,9 +33,9 @@ pub(super) async fn read_inputs(
 ) -> Result<PrivateLinkServiceInputs, ReconcileError> {
     cluster_index.known().await?;
     let namespace = cr.namespace().unwrap_or_default();
-    let control_plane = owner::control_plane(cx, cr).await?;
+    let control_plane = owner::control_plane(&cx.runtime.kube, cr).await?;
     let control_plane = control_plane.as_ref();
-    let hosted = owner::hosted_cluster(cx, cr, cluster_index).await?;
+    let hosted = owner::hosted_cluster(&cx.runtime.kube, cr, cluster_index).await?;
     let hosted = hosted.as_ref();
     let identity = agreed(cr, hosted, control_plane, &cluster_index.clusters(), settings.cloud);
     let service = read_service(cx, cr, &namespace, control_plane).await?;

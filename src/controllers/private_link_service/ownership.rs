@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use super::frontend::{self, FrontendMatch};
 use super::plan::basis::{Basis, Stop};
-use crate::azure::id::{ResourceId, same};
+use crate::azure::arm::id::{ResourceId, same};
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_link_service::{OwnedPrivateLinkService, frontends};
 use crate::azure::owner_tags::{Stamp, Stamped};
 use crate::controllers::facts::Needs;
-use crate::controllers::identity::Identity;
 use crate::engine::resource::Owned;
-use crate::names;
+use crate::hypershift::identity::Identity;
+use crate::hypershift::names;
 
 /// The service with this id as it is if the cluster owns it. Nothing is proven yet.
 pub(super) fn owned(id: ResourceId, identity: &Identity, basis: Basis<'_>) -> OwnedPrivateLinkService {

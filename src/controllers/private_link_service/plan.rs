@@ -16,18 +16,18 @@ use super::subnet::{self, Chosen};
 use super::{ownership, revocation, their_endpoint};
 use crate::api::markers::{ALLOW_REPLACE, CPO_INTENT, HO_INTENT};
 use crate::api::{AzurePrivateLinkService, Reason};
-use crate::azure::arm::Observed;
-use crate::azure::id::{IdError, ResourceId, SubscriptionId, location, same};
+use crate::azure::arm::id::{IdError, ResourceId, SubscriptionId, location, same};
+use crate::azure::arm::scope::Scope;
+use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::load_balancer::Frontend;
 use crate::azure::kinds::private_link_service::{OwnedPrivateLinkService, PrivateLinkService, connections};
 use crate::azure::plan::{Step, Why};
-use crate::azure::scope::Scope;
 use crate::controllers::decision::Decision;
 use crate::controllers::facts::{Facts, Needs};
-use crate::controllers::identity::{DeletedCluster, Identity};
-use crate::controllers::intent::{self, HoIntent};
 use crate::engine::plan::{Verb, ensure_present};
+use crate::hypershift::identity::{DeletedCluster, Identity};
+use crate::hypershift::intent::{self, HoIntent};
 use crate::hypershift::problem::Problem;
 
 /// What the operator decided for all clusters.

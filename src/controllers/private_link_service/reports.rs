@@ -7,8 +7,8 @@ use super::plan::PrivateLinkServiceInputs;
 use crate::api::AzurePrivateLinkService;
 use crate::controllers::context::Context;
 use crate::controllers::decision::Decision;
-use crate::controllers::identity::DeletedCluster;
 use crate::controllers::{abandon, event};
+use crate::hypershift::identity::DeletedCluster;
 use crate::runtime::event::{Event, What};
 
 /// Emits an Event on the HostedCluster if a lock stops the deletion of the guest's side: the namespace accepts none.

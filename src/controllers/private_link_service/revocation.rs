@@ -10,16 +10,16 @@ use super::plan::basis::Basis;
 use super::plan::{Settings, service_id};
 use crate::api::AzurePrivateLinkService;
 use crate::api::markers::SERVICES;
-use crate::azure::id::{ResourceId, SubscriptionId};
+use crate::azure::arm::id::{ResourceId, SubscriptionId};
+use crate::azure::arm::scope::Scope;
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_link_service::access::Narrowed;
 use crate::azure::plan::{Step, Why};
-use crate::azure::scope::Scope;
 use crate::controllers::decision::Decision;
 use crate::controllers::facts::{Needs, together};
-use crate::controllers::identity::Identity;
 use crate::engine::plan::{Verb, ensure_present};
-use crate::names;
+use crate::hypershift::identity::Identity;
+use crate::hypershift::names;
 
 /// Changes the decision if the service lets in too many: it then removes those first, and writes and records nothing
 /// else. Does nothing while the cluster is paused.

@@ -4,9 +4,9 @@ use super::connecting::Connecting;
 use super::frontend::{FrontendMatch, ServiceFacts};
 use super::nat_prefix::NatSubnetRules;
 use super::plan::{PrivateLinkServiceInputs, Settings};
-use crate::azure::id::SubscriptionId;
-use crate::controllers::identity::DeletedCluster;
+use crate::azure::arm::id::SubscriptionId;
 use crate::controllers::samples::{MANAGEMENT, identity};
+use crate::hypershift::identity::DeletedCluster;
 
 pub(super) fn settings() -> Settings {
     Settings {

@@ -7,10 +7,10 @@ use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role};
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_link_service::alias;
 use crate::azure::plan::{Outcome, Step, Why};
-use crate::conditions::NewCondition;
 use crate::controllers::abandon;
 use crate::controllers::decision::{Decision, blocking_problem};
 use crate::controllers::report::{Report, fails, fails_unless_unread};
+use crate::hypershift::conditions::NewCondition;
 use crate::hypershift::problem::Problem;
 
 /// The report of a reconcile that makes or repairs the service.

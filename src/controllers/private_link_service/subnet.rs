@@ -7,18 +7,18 @@ use ipnet::Ipv4Net;
 use super::nat_prefix::{self, Refused};
 use super::plan::basis::{Basis, Stop};
 use crate::api::Reason;
-use crate::azure::arm::Observed;
-use crate::azure::id::{IdError, ResourceId, lower};
+use crate::azure::arm::id::{IdError, ResourceId, lower};
+use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::load_balancer::Frontend;
 use crate::azure::kinds::private_link_service::nat_subnet;
 use crate::azure::kinds::subnet::{NatSubnet, takes_link_services};
 use crate::azure::plan::Step;
 use crate::controllers::facts::{Facts, Needs};
-use crate::controllers::identity::Identity;
 use crate::engine::plan::ensure_present;
+use crate::hypershift::identity::Identity;
+use crate::hypershift::names;
 use crate::hypershift::problem::Problem;
-use crate::names;
 
 /// How long until a problem that a person has to fix is checked again.
 const AGAIN: Duration = Duration::from_secs(300);

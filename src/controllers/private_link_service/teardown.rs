@@ -16,17 +16,17 @@ use super::plan::{PrivateLinkServiceInputs, Settings, disconnect, service_id};
 use super::{ownership, revocation};
 use crate::api::markers::{CPO_FINALIZER, HO_INTENT, SERVICES};
 use crate::api::{AzurePrivateLinkService, Reason, held_by};
-use crate::azure::id::{ResourceId, same};
+use crate::azure::arm::id::{ResourceId, same};
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_link_service::nat_subnet;
 use crate::azure::plan::{Step, Why};
 use crate::controllers::decision::Decision;
 use crate::controllers::facts::{Facts, Needs};
-use crate::controllers::identity::{DeletedCluster, Identity};
-use crate::controllers::intent::{self, HoIntent};
 use crate::engine::plan::{Verb, ensure_absent};
+use crate::hypershift::identity::{DeletedCluster, Identity};
+use crate::hypershift::intent::{self, HoIntent};
+use crate::hypershift::names;
 use crate::hypershift::problem::Problem;
-use crate::names;
 use crate::runtime::requeue::Requeue;
 
 /// The steps that delete what the custom resource has. It is released when nothing of the cluster is left. A service

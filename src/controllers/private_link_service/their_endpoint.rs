@@ -8,8 +8,8 @@ use kube::ResourceExt;
 
 use crate::api::markers::CPO_INTENT;
 use crate::api::{AzurePrivateLinkService, Reason};
-use crate::azure::arm::Observed;
-use crate::azure::id::ResourceId;
+use crate::azure::arm::id::ResourceId;
+use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_link_service::connected_endpoints;
 use crate::controllers::facts::{Facts, Needs};

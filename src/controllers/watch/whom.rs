@@ -8,10 +8,10 @@ use kube::{Resource, ResourceExt};
 
 use crate::api::markers::{CLUSTER_ANNOTATION, SERVICES};
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, Reason};
-use crate::controllers::claims::{Claim, Holder};
-use crate::controllers::cluster_index::ClusterIndex;
 use crate::controllers::custom_resources::CustomResources;
-use crate::names;
+use crate::hypershift::claims::{Claim, Holder};
+use crate::hypershift::cluster_index::ClusterIndex;
+use crate::hypershift::names;
 
 /// The custom resources that are served and that depend on a HostedCluster: its own, those of clusters that name what
 /// it names, and those that were refused because another cluster had what they name.

@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::api::{ConditionType, Reason, Status};
-use crate::conditions::NewCondition;
 use crate::controllers::context::sample;
 use crate::controllers::samples;
+use crate::hypershift::conditions::NewCondition;
 
 /// A context whose API server accepts every status without this field, and keeps what was written.
 fn context(refused: &'static str, written: &Arc<Mutex<Vec<Value>>>) -> Context {

@@ -2,7 +2,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::api::AzurePrivateLinkServiceSpec;
-use crate::conditions::{NewCondition, merge};
+use crate::hypershift::conditions::{NewCondition, merge};
 
 const API: External = ALL[0];
 const OAUTH: External = ALL[1];

@@ -1,14 +1,14 @@
 use std::time::Duration;
 
-use hyperlink::api::{Reason, Role};
-use hyperlink::azure::id::ResourceId;
-use hyperlink::azure::kinds::Kind;
-use hyperlink::azure::plan::Why;
-use hyperlink::controllers::decision::Decision;
-use hyperlink::controllers::preview::{FieldChange, FinalizerChange};
-use hyperlink::engine::plan::Verb;
-use hyperlink::hypershift::problem::Problem;
-use hyperlink::runtime::requeue::Requeue;
+use crate::api::{Reason, Role};
+use crate::azure::arm::id::ResourceId;
+use crate::azure::kinds::Kind;
+use crate::azure::plan::Why;
+use crate::controllers::decision::Decision;
+use crate::controllers::preview::{FieldChange, FinalizerChange};
+use crate::engine::plan::Verb;
+use crate::hypershift::problem::Problem;
+use crate::runtime::requeue::Requeue;
 use serde_json::Value;
 
 use super::*;

@@ -3,7 +3,6 @@
 use super::*;
 
 const LIB: &str = "pub mod api;\npub mod azure;\npub mod controllers;\npub mod engine;\npub mod config;\npub mod metrics;\npub mod observer;";
-const AZURE: &str = "pub mod error;\npub mod client;\npub mod ports;";
 const CONTROLLERS: &str = "pub mod private_endpoint;\npub mod private_link_service;\nmod driver;";
 
 /// A small tree that keeps the rules, with one file replaced or added.
@@ -16,10 +15,14 @@ fn with(file: &str, text: &str) -> Vec<String> {
         ),
         ("cli.rs", "use clap::Command;\nuse hyperlink::config::Config;"),
         ("api/mod.rs", "use kube::CustomResource;"),
-        ("azure/mod.rs", AZURE),
-        ("azure/client.rs", "use tokio::time;\nuse crate::engine::plan::Step;"),
-        ("azure/error.rs", "use crate::engine::failure::Class;"),
-        ("azure/ports.rs", ""),
+        ("azure/mod.rs", "pub mod arm;"),
+        ("azure/arm/mod.rs", "pub mod error;\npub mod client;\npub mod ports;"),
+        (
+            "azure/arm/client.rs",
+            "use tokio::time;\nuse crate::engine::plan::Step;",
+        ),
+        ("azure/arm/error.rs", "use crate::engine::failure::Class;"),
+        ("azure/arm/ports.rs", ""),
         (
             "engine/mod.rs",
             "pub mod failure;\npub mod plan;\npub mod client;\npub mod execute;",
@@ -52,7 +55,7 @@ fn with(file: &str, text: &str) -> Vec<String> {
 
 #[test]
 fn a_tree_that_keeps_the_rules_has_no_violation() {
-    assert_eq!(with("azure/ports.rs", ""), Vec::<String>::new());
+    assert_eq!(with("azure/arm/ports.rs", ""), Vec::<String>::new());
 }
 
 #[rstest::rstest]
@@ -112,14 +115,14 @@ fn a_tree_that_keeps_the_rules_has_no_violation() {
     "src/metrics/mod.rs:1: uses kube::Api; the wire knows no Kubernetes and no custom resource"
 )]
 #[case::azure_knows_us(
-    "azure/client.rs",
-    "use super::super::api::Role;",
-    "src/azure/client.rs:1: uses crate::api::Role; src/azure knows the engine, and no Kubernetes: it could be a crate"
+    "azure/arm/client.rs",
+    "use super::super::super::api::Role;",
+    "src/azure/arm/client.rs:1: uses crate::api::Role; src/azure knows the engine, and no Kubernetes: it could be a crate"
 )]
 #[case::engine_knows_a_cloud(
     "engine/execute.rs",
-    "use crate::azure::error::ArmError;",
-    "src/engine/execute.rs:1: uses crate::azure::error::ArmError; src/engine knows no cloud and no Kubernetes: it could be a crate"
+    "use crate::azure::arm::error::ArmError;",
+    "src/engine/execute.rs:1: uses crate::azure::arm::error::ArmError; src/engine knows no cloud and no Kubernetes: it could be a crate"
 )]
 #[case::metrics_know_the_custom_resource(
     "metrics/mod.rs",
@@ -141,7 +144,7 @@ fn a_tree_that_keeps_the_rules_has_no_violation() {
     "fn f() { tracing::info!(colour = 1, \"x\") }",
     "src/controllers/driver.rs:1: logs colour, which is not among telemetry::FIELDS"
 )]
-#[case::a_file_that_nobody_names("azure/throttle.rs", "", "src/azure/throttle.rs: no `mod` names this file")]
+#[case::a_file_that_nobody_names("azure/arm/throttle.rs", "", "src/azure/arm/throttle.rs: no `mod` names this file")]
 fn a_breach_is_found(#[case] file: &str, #[case] text: &str, #[case] expected: &str) {
     assert_eq!(with(file, text), [expected]);
 }
@@ -168,14 +171,16 @@ fn unknown_module_and_unlogged_field_are_found() {
     ]);
     let found = leftovers(&sources);
     let has = |line: &str| found.iter().any(|found| found == line);
-    assert!(has("ARCHITECTURE.md: there is no src/azure/id") && !has("ARCHITECTURE.md: there is no src/engine/plan"));
+    assert!(
+        has("ARCHITECTURE.md: there is no src/azure/arm/id") && !has("ARCHITECTURE.md: there is no src/engine/plan")
+    );
     assert!(has("telemetry::FIELDS: nobody logs kind") && !has("telemetry::FIELDS: nobody logs controller"));
 }
 
 #[rstest::rstest]
-#[case::one_of_several_in_a_folder("azure/id.rs", Data)]
-#[case::part_of_a_module("azure/error/tests.rs", Data)]
-#[case::all_else_of_a_folder("azure/auth/life.rs", Wire)]
+#[case::one_of_several_in_a_folder("azure/arm/id.rs", Data)]
+#[case::part_of_a_module("azure/arm/error/tests.rs", Data)]
+#[case::all_else_of_a_folder("azure/arm/auth/life.rs", Wire)]
 #[case::the_folder_itself("controllers/mod.rs", Effect)]
 #[case::same_name_in_each_folder("controllers/private_endpoint/plan.rs", Decide)]
 #[case::top("main.rs", Run)]

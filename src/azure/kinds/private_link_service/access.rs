@@ -1,13 +1,13 @@
 //! Who may connect to a Private Link Service that is only to lose subscriptions, not gain any.
 
-use crate::azure::arm::Arm;
+use crate::azure::cloud::Arm;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::{OwnedPrivateLinkService, subscriptions};
+use crate::azure::arm::id::{ResourceId, SubscriptionId};
 use crate::azure::body::base;
-use crate::azure::id::{ResourceId, SubscriptionId};
 use crate::azure::kinds::Kind;
 use crate::engine::resource::{Difference, Owned, Resource};
 

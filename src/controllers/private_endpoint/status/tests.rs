@@ -4,7 +4,7 @@ use serde_json::Value;
 use super::*;
 use crate::api::Status;
 use crate::api::markers::ABANDON;
-use crate::azure::error::ArmError;
+use crate::azure::arm::error::ArmError;
 use crate::controllers::private_endpoint::dns::NEEDS_ADDRESS;
 use crate::controllers::private_endpoint::plan::desired_resources;
 use crate::controllers::samples::{ALIAS, cr, identity};
@@ -32,7 +32,7 @@ fn endpoint_body(state: &str, address: Option<&str>) -> Value {
 /// Steps of a cluster on which everything is as desired.
 fn ready() -> (Decision, Names) {
     let desired = desired_resources(&resource(), &identity(), &[]).unwrap();
-    let keep = |kind, id: &crate::azure::id::ResourceId, body| Step {
+    let keep = |kind, id: &crate::azure::arm::id::ResourceId, body| Step {
         kind,
         key: id.clone(),
         verb: Verb::Keep,

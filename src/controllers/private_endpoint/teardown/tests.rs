@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::super::plan::Vouched;
 use super::super::samples::*;
 use super::*;
-use crate::azure::arm::Observed;
+use crate::azure::cloud::Observed;
 use crate::azure::plan::Why;
 use crate::controllers::samples::{cr, decided, guest, identity};
 use crate::hypershift::problem::Problem;

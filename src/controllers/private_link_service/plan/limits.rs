@@ -3,11 +3,11 @@
 use super::basis::Basis;
 use super::service_id;
 use crate::api::Reason;
-use crate::azure::id::{IdError, ResourceId};
+use crate::azure::arm::id::{IdError, ResourceId};
 use crate::azure::kinds::Kind;
-use crate::controllers::identity::Identity;
+use crate::hypershift::identity::Identity;
+use crate::hypershift::names;
 use crate::hypershift::problem::Problem;
-use crate::names;
 
 /// Azure's limit of subscriptions that a service may be shown to, and as many whose connections it approves
 /// (<https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits>).

@@ -7,14 +7,14 @@ use super::basis::{Basis, Stop};
 use super::limits::invalid_spec;
 use crate::api::markers::HO_INTENT;
 use crate::api::{AzurePrivateLinkService, Reason};
-use crate::azure::arm::Observed;
-use crate::azure::id::{IdError, ResourceId, same};
+use crate::azure::arm::id::{IdError, ResourceId, same};
+use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
-use crate::controllers::identity::Identity;
-use crate::controllers::intent::{self, HoIntent};
 use crate::engine::resource::MISSED;
+use crate::hypershift::identity::Identity;
+use crate::hypershift::intent::{self, HoIntent};
+use crate::hypershift::names;
 use crate::hypershift::problem::Problem;
-use crate::names;
 
 /// The id of a service in the scope in which this process makes services.
 pub(crate) fn usual(

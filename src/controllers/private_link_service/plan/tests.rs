@@ -5,8 +5,8 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::azure::error::ArmError;
-use crate::azure::id::lower;
+use crate::azure::arm::error::ArmError;
+use crate::azure::arm::id::lower;
 use crate::controllers::private_link_service::samples::{inputs, settings};
 use crate::controllers::samples::{MANAGEMENT, cr, decided, guest, id, identity, management};
 use crate::engine::failure::Class;

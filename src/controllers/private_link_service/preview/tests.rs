@@ -8,11 +8,11 @@ use super::super::PrivateLinkServiceController;
 use super::super::plan::PrivateLinkServiceInputs;
 use super::super::samples::{inputs, settings};
 use crate::api::{AzurePrivateLinkService, Reason, Role};
-use crate::controllers::cluster_index::ClusterIndex;
 use crate::controllers::dry_run_samples::{Resources, deleting, dry_run, printed, put, written};
-use crate::controllers::identity::DeletedCluster;
 use crate::controllers::preview::Preview;
 use crate::controllers::samples::{ALIAS, cr, management};
+use crate::hypershift::cluster_index::ClusterIndex;
+use crate::hypershift::identity::DeletedCluster;
 use crate::hypershift::problem::Problem;
 
 const FRONTEND: &str = "a5f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1";

@@ -3,7 +3,7 @@ use rstest::rstest;
 use super::*;
 use crate::api::Status;
 use crate::api::markers::ABANDON;
-use crate::azure::error::ArmError;
+use crate::azure::arm::error::ArmError;
 use crate::azure::kinds::load_balancer::Frontend;
 use crate::controllers::samples::{ALIAS, cr, id, management};
 use crate::engine::failure::Class;

@@ -3,20 +3,20 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::azure::arm::Observed;
-use crate::azure::id::{ResourceId, lower, same};
+use crate::azure::arm::id::{ResourceId, lower, same};
+use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::load_balancer::internal_frontends;
 use crate::azure::kinds::subnet::{NatSubnet, has_reference_shape, used_by_others, used_only_by};
 use crate::azure::plan::{Step, Why};
 use crate::controllers::abandon::OVERDUE;
 use crate::controllers::facts::{Facts, Needs};
-use crate::controllers::identity::Identity;
-use crate::controllers::intent::HoIntent;
 use crate::controllers::private_link_service::plan::Settings;
 use crate::controllers::private_link_service::plan::basis::Basis;
 use crate::engine::plan::{Verb, ensure_absent};
-use crate::names;
+use crate::hypershift::identity::Identity;
+use crate::hypershift::intent::HoIntent;
+use crate::hypershift::names;
 
 /// What is known of the NAT subnet of a custom resource under deletion. Anybody in its namespace can forge the record.
 #[derive(Debug, Clone, Copy)]

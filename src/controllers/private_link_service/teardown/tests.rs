@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::HostedCluster;
-use crate::azure::scope::Scope;
+use crate::azure::arm::scope::Scope;
 use crate::controllers::private_link_service::connecting::Connecting;
 use crate::controllers::private_link_service::samples::{alone, settings};
 use crate::controllers::samples::{GUEST, MANAGEMENT, cr, decided, guest, management};

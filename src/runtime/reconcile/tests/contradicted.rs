@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::*;
 use crate::api::{ConditionType, Reason};
-use crate::conditions::NewCondition;
 use crate::controllers::report::Report;
 use crate::controllers::write_status::write_status;
+use crate::hypershift::conditions::NewCondition;
 
 /// The API server, and their side: the object, and how often we have written its status.
 struct Theirs {

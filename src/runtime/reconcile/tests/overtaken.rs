@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::*;
 use crate::api::{ConditionType, Reason};
-use crate::conditions::NewCondition;
 use crate::controllers::report::Report;
 use crate::controllers::write_status::write_status;
+use crate::hypershift::conditions::NewCondition;
 
 /// The stored object. Every write makes a new version of it, and has to name the last one.
 type Stored = Arc<Mutex<Value>>;

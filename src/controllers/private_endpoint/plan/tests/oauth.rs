@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::super::super::samples::*;
 use super::*;
-use crate::azure::arm::Observed;
-use crate::azure::error::ArmError;
+use crate::azure::arm::error::ArmError;
+use crate::azure::cloud::Observed;
 use crate::azure::kinds::zone::links;
 use crate::controllers::samples::{decided, id};
 use crate::engine::failure::Class;

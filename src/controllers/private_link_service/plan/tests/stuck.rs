@@ -3,7 +3,7 @@
 use super::*;
 use crate::api::HostedCluster;
 use crate::controllers::samples::{GUEST, guest};
-use crate::names;
+use crate::hypershift::names;
 
 const REVOKED: &str = "44444444-4444-4444-8444-444444444444";
 

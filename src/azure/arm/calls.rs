@@ -1,0 +1,70 @@
+//! The calls of the engine, as the client sends them.
+
+use serde_json::Value;
+use url::Url;
+
+use crate::azure::arm::client::{Answer, Client};
+use crate::azure::arm::error::ArmError;
+use crate::azure::arm::id::ResourceId;
+use crate::azure::arm::message::shows;
+use crate::azure::arm::resource_list::ResourceList;
+use crate::azure::cloud::Arm;
+use crate::azure::kinds::Kind;
+use crate::engine::client::{self, Accepted, Condition, Execution, OperationState, Reconcile, WriteError};
+
+impl client::Client<Arm> for Client {
+    async fn get(&self, reconcile: Reconcile, kind: Kind, id: &ResourceId) -> Result<Value, ArmError> {
+        let answer = self.get(reconcile, kind, id).await?;
+        Ok(answer.body)
+    }
+
+    async fn list(&self, reconcile: Reconcile, kind: Kind, list: &ResourceList) -> Result<Vec<Value>, ArmError> {
+        self.list(reconcile, kind, list.subscription(), &list.path()).await
+    }
+
+    async fn put(
+        &self,
+        reconcile: Reconcile,
+        kind: Kind,
+        id: &ResourceId,
+        body: &Value,
+        condition: &Condition,
+    ) -> Result<Accepted<Arm>, WriteError<ArmError>> {
+        let answer = self.put(reconcile, kind, id, body, condition).await?;
+        Ok(accepted(answer, id))
+    }
+
+    async fn delete(
+        &self,
+        reconcile: Reconcile,
+        kind: Kind,
+        id: &ResourceId,
+        condition: &Condition,
+    ) -> Result<Accepted<Arm>, WriteError<ArmError>> {
+        let answer = self.delete(reconcile, kind, id, condition).await?;
+        Ok(accepted(answer, id))
+    }
+
+    async fn poll(
+        &self,
+        reconcile: Reconcile,
+        kind: Kind,
+        id: &ResourceId,
+        url: &Url,
+    ) -> Result<OperationState<ArmError>, ArmError> {
+        self.operation(reconcile, kind, id, url).await
+    }
+}
+
+fn accepted(answer: Answer, id: &ResourceId) -> Accepted<Arm> {
+    Accepted {
+        execution: match answer.status {
+            202 => Execution::Running,
+            204 => Execution::NothingThere,
+            _ => Execution::Complete,
+        },
+        shown: Some(answer.body).filter(|body| shows(body, id)),
+        retry_after: answer.retry_after,
+        operation: answer.operation,
+    }
+}

@@ -1,0 +1,381 @@
+//! One ARM call at a time: address, headers, paging, and the waits and operations in the answer.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use serde_json::Value;
+use tokio::time::Instant;
+use url::Url;
+
+use crate::azure::arm::error::{ArmError, CALL_BUDGET_EXHAUSTED};
+use crate::azure::arm::id::{ResourceId, SubscriptionId};
+use crate::azure::arm::message::{conditional, is_sendable, request, retry_after, shows};
+use crate::azure::arm::operation;
+use crate::azure::arm::ports::{CallVerb, Counters, Gate, ObservedCall};
+use crate::azure::arm::throttle::{Budget, Counts, Throttle, count_budgets};
+use crate::azure::arm::transport::{Transport, TransportError};
+use crate::azure::kinds::Kind;
+use crate::engine::call_budget::CallBudgets;
+use crate::engine::client::{Condition, OperationState, Reconcile, WriteError};
+use crate::engine::failure::Class;
+
+/// The largest number of pages of one list.
+const MAX_PAGES: usize = 1_000;
+/// The largest number of items of one list: the record sets that a zone can have.
+const MAX_ITEMS: usize = 25_000;
+/// The largest size of all pages of one list, in bytes. In memory they take a few times as much.
+const MAX_LIST: usize = 16 << 20;
+/// The wait after an answer that throttles and gives no time.
+const THROTTLED_WAIT: Duration = Duration::from_secs(60);
+
+/// A successful answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The body; `Null` when there is none.
+    pub body: Value,
+    /// How many bytes the body had.
+    pub size: usize,
+    /// The wait that Azure asks for.
+    pub retry_after: Option<Duration>,
+    /// The URL to poll the operation at; none if Azure gives none, or one on another host.
+    pub operation: Option<Url>,
+}
+
+/// The client for all ARM calls.
+#[derive(Clone)]
+pub struct Client {
+    transport: Arc<dyn Transport>,
+    endpoint: Url,
+    gate: Arc<dyn Gate>,
+    counters: Arc<dyn Counters>,
+    throttle: Arc<Throttle>,
+    call_budgets: Arc<CallBudgets>,
+}
+
+impl Client {
+    /// A client for the ARM at `endpoint`. Writes are sent only while `gate` is open.
+    pub fn new(transport: Arc<dyn Transport>, endpoint: Url, gate: Arc<dyn Gate>, counters: Arc<dyn Counters>) -> Self {
+        Self {
+            transport,
+            endpoint,
+            gate,
+            counters,
+            throttle: Arc::default(),
+            call_budgets: Arc::default(),
+        }
+    }
+
+    /// Returns this client with other call budgets.
+    #[must_use]
+    pub fn with_call_budgets(self, budgets: CallBudgets) -> Self {
+        Self {
+            call_budgets: Arc::new(budgets),
+            ..self
+        }
+    }
+
+    /// Reads one resource: an object with an id.
+    pub async fn get(&self, reconcile: Reconcile, kind: Kind, id: &ResourceId) -> Result<Answer, ArmError> {
+        let address = id.to_string();
+        let mut url = self.url(kind, &address);
+        if let Some(expand) = kind.spec().expand {
+            url.query_pairs_mut().append_pair("$expand", expand);
+        }
+        let call = Call {
+            reconcile,
+            kind,
+            verb: CallVerb::Get,
+            budget: Budget::Reads,
+            subscription: id.subscription(),
+            address: &address,
+        };
+        let answer = self.call(call, request(Method::GET, &url, None)).await?;
+        // An answer that is not ARM's must not pass for a resource in which everything desired is missing.
+        if shows(&answer.body, id) {
+            Ok(answer)
+        } else {
+            Err(ArmError::own(Class::Down, "NotAResource"))
+        }
+    }
+
+    /// Lists what is below `path` (an id, or a subscription's or group's path with the type at its end). Reads all
+    /// pages; too many pages, items or bytes are an error.
+    pub async fn list(
+        &self,
+        reconcile: Reconcile,
+        kind: Kind,
+        subscription: &SubscriptionId,
+        path: &str,
+    ) -> Result<Vec<Value>, ArmError> {
+        self.within_call_budget(kind, path)?;
+        let (mut items, mut size) = (Vec::new(), 0);
+        let mut url = self.url(kind, path);
+        let mut read = HashSet::new();
+        while read.len() < MAX_PAGES && read.insert(url.clone()) {
+            let call = Call {
+                reconcile,
+                kind,
+                verb: CallVerb::List,
+                budget: Budget::Reads,
+                subscription,
+                address: path,
+            };
+            self.within_throttle(&call)?;
+            let mut answer = self.send(call, request(Method::GET, &url, None)).await?;
+            match answer.body.get_mut("value").map(Value::take) {
+                Some(Value::Array(page)) => items.extend(page),
+                _ => return Err(ArmError::own(Class::Down, "NotAList")),
+            }
+            size += answer.size;
+            if items.len() > MAX_ITEMS || size > MAX_LIST {
+                return Err(ArmError::own(Class::Invalid, "ListTooLong"));
+            }
+            match answer.body.get("nextLink").and_then(Value::as_str) {
+                None | Some("") => return Ok(items),
+                Some(next) => url = self.own_url(next)?,
+            }
+        }
+        Err(ArmError::own(Class::Down, "EndlessList"))
+    }
+
+    /// Creates or replaces one resource.
+    pub async fn put(
+        &self,
+        reconcile: Reconcile,
+        kind: Kind,
+        id: &ResourceId,
+        body: &Value,
+        condition: &Condition,
+    ) -> Result<Answer, WriteError<ArmError>> {
+        let address = id.to_string();
+        let url = self.url(kind, &address);
+        let request = conditional(request(Method::PUT, &url, Some(body)), condition);
+        let call = Call {
+            reconcile,
+            kind,
+            verb: CallVerb::Put,
+            budget: Budget::Writes,
+            subscription: id.subscription(),
+            address: &address,
+        };
+        self.write(call, request).await
+    }
+
+    /// Deletes one resource. One that is already gone counts as deleted.
+    pub async fn delete(
+        &self,
+        reconcile: Reconcile,
+        kind: Kind,
+        id: &ResourceId,
+        condition: &Condition,
+    ) -> Result<Answer, WriteError<ArmError>> {
+        let address = id.to_string();
+        let url = self.url(kind, &address);
+        let call = Call {
+            reconcile,
+            kind,
+            verb: CallVerb::Delete,
+            budget: Budget::Deletes,
+            subscription: id.subscription(),
+            address: &address,
+        };
+        match self
+            .write(call, conditional(request(Method::DELETE, &url, None), condition))
+            .await
+        {
+            Err(WriteError::Failed(error)) if error.class == Class::Gone => Ok(Answer {
+                status: 204,
+                body: Value::Null,
+                size: 0,
+                retry_after: None,
+                operation: None,
+            }),
+            other => other,
+        }
+    }
+
+    /// Polls an operation; polls have a call budget of their own. The error `Gone`: Azure no longer knows it.
+    pub async fn operation(
+        &self,
+        reconcile: Reconcile,
+        kind: Kind,
+        id: &ResourceId,
+        url: &Url,
+    ) -> Result<OperationState<ArmError>, ArmError> {
+        let url = self.own_url(url.as_str())?;
+        let call = Call {
+            reconcile,
+            kind,
+            verb: CallVerb::Poll,
+            budget: Budget::Reads,
+            subscription: id.subscription(),
+            address: &format!("{id}?operation"),
+        };
+        let answer = self.call(call, request(Method::GET, &url, None)).await?;
+        operation::state(&answer)
+    }
+
+    fn url(&self, kind: Kind, path: &str) -> Url {
+        let mut url = self.endpoint.clone();
+        url.set_path(path);
+        url.set_query(Some(&format!("api-version={}", kind.spec().api_version)));
+        url
+    }
+
+    /// Parses a URL that Azure chose. It has to be on the configured host: the token goes nowhere else.
+    fn own_url(&self, text: &str) -> Result<Url, ArmError> {
+        let foreign = || ArmError::from(TransportError::ForeignHost("another host".to_owned()));
+        let url = Url::parse(text).map_err(|_| foreign())?;
+        if url.origin() == self.endpoint.origin() && is_sendable(&url) {
+            Ok(url)
+        } else {
+            Err(foreign())
+        }
+    }
+
+    /// Takes a call from the call budget of `address`. If none is left, that is a defect, and is logged as one.
+    fn within_call_budget(&self, kind: Kind, address: &str) -> Result<(), ArmError> {
+        let taken = self
+            .call_budgets
+            .take(kind.spec().rules.shared, address, Instant::now());
+        taken.map_err(|wait| {
+            self.counters.call_budget_exhausted(kind);
+            tracing::error!(kind = kind.label(), address, "call budget exhausted: not sent");
+            ArmError {
+                retry_after: Some(wait),
+                ..ArmError::own(Class::Throttled, CALL_BUDGET_EXHAUSTED)
+            }
+        })
+    }
+
+    async fn call(&self, call: Call<'_>, request: Request<Bytes>) -> Result<Answer, ArmError> {
+        self.within_throttle(&call)?;
+        self.within_call_budget(call.kind, call.address)?;
+        self.send(call, request).await
+    }
+
+    fn within_throttle(&self, call: &Call<'_>) -> Result<(), ArmError> {
+        let wait = self
+            .throttle
+            .wait(call.subscription, call.budget, call.kind, Instant::now());
+        match wait {
+            None => Ok(()),
+            wait => Err(ArmError {
+                retry_after: wait,
+                ..ArmError::own(Class::Throttled, "WaitingForBudget")
+            }),
+        }
+    }
+
+    async fn send(&self, call: Call<'_>, request: Request<Bytes>) -> Result<Answer, ArmError> {
+        let began = Instant::now();
+        let sent = self.transport.send(call.correlated(request)).await;
+        self.answered(&call, sent, began)
+    }
+
+    /// Sends a write. The gate is asked last, when the transport is ready to send it at once.
+    async fn write(&self, call: Call<'_>, request: Request<Bytes>) -> Result<Answer, WriteError<ArmError>> {
+        self.within_throttle(&call)?;
+        self.within_call_budget(call.kind, call.address)?;
+        let began = Instant::now();
+        let sent = match self.transport.ready().await {
+            Ok(()) if !self.gate.open() => return Err(WriteError::NotLeading),
+            Ok(()) => self.transport.send(call.correlated(request)).await,
+            Err(error) => Err(error),
+        };
+        Ok(self.answered(&call, sent, began)?)
+    }
+
+    /// Counts a call that has ended, and reads its answer.
+    fn answered(
+        &self,
+        call: &Call<'_>,
+        sent: Result<Response<Bytes>, TransportError>,
+        began: Instant,
+    ) -> Result<Answer, ArmError> {
+        let status = sent.as_ref().map_or(0, |answer| answer.status().as_u16());
+        let result = sent.map_err(ArmError::from).and_then(|answer| self.read(&answer));
+        let class = result.as_ref().err().map(|error| error.class);
+        self.counters.call(ObservedCall {
+            kind: call.kind,
+            verb: call.verb,
+            status,
+            class,
+            took: began.elapsed(),
+        });
+        result.map_err(|error| self.note_throttling(call, error))
+    }
+
+    /// Holds back the calls on an exhausted request budget, for as long as the returned error says.
+    fn note_throttling(&self, call: &Call<'_>, error: ArmError) -> ArmError {
+        if error.class != Class::Throttled {
+            return error;
+        }
+        let wait = error.retry_after.unwrap_or(THROTTLED_WAIT);
+        let counts = if error.code == "TooManyRequests" {
+            Counts::Service(call.kind.spec().service)
+        } else {
+            Counts::Arm
+        };
+        self.throttle
+            .used_up(call.subscription, call.budget, counts, wait, Instant::now());
+        ArmError {
+            retry_after: Some(wait),
+            ..error
+        }
+    }
+
+    fn read(&self, answer: &Response<Bytes>) -> Result<Answer, ArmError> {
+        let (status, headers) = (answer.status(), answer.headers());
+        count_budgets(headers, self.counters.as_ref());
+        let retry_after = retry_after(headers, SystemTime::now());
+        if !status.is_success() {
+            return Err(ArmError::from_answer(status.as_u16(), answer.body(), retry_after));
+        }
+        let body = match answer.body().as_ref() {
+            [] => Value::Null,
+            bytes => serde_json::from_slice(bytes).map_err(|_| ArmError::own(Class::Down, "NotJson"))?,
+        };
+        let link = ["azure-asyncoperation", "location"]
+            .into_iter()
+            .find_map(|name| headers.get(name)?.to_str().ok());
+        // The write was accepted even so; the resource itself shows its progress.
+        let operation = link.and_then(|text| self.own_url(text).ok());
+        if operation.is_none() && link.is_some() {
+            tracing::warn!("Azure names another host to ask about an operation: it is not asked");
+        }
+        Ok(Answer {
+            status: status.as_u16(),
+            body,
+            size: answer.body().len(),
+            retry_after,
+            operation,
+        })
+    }
+}
+
+/// The properties of a call that budgets and counters need.
+struct Call<'a> {
+    reconcile: Reconcile,
+    kind: Kind,
+    verb: CallVerb,
+    budget: Budget,
+    subscription: &'a SubscriptionId,
+    /// The path whose call budget it takes from.
+    address: &'a str,
+}
+
+impl Call<'_> {
+    /// The request with the correlation id of its reconcile.
+    fn correlated(&self, mut request: Request<Bytes>) -> Request<Bytes> {
+        if let Ok(id) = self.reconcile.correlation.to_string().parse() {
+            request.headers_mut().insert("x-ms-correlation-request-id", id);
+        }
+        request
+    }
+}

@@ -1,0 +1,84 @@
+//! ARM as a cloud of the engine.
+
+use serde_json::Value;
+use url::Url;
+
+use crate::azure::arm::error::ArmError;
+use crate::azure::arm::id::ResourceId;
+use crate::azure::arm::resource_list::ResourceList;
+use crate::azure::body::progress;
+use crate::azure::kinds::{Kind, ListScope};
+use crate::engine::cloud::{Cloud, Key, ResourceKind};
+use crate::engine::kind_rules::KindRules;
+use crate::engine::resource::{self, Progress};
+
+/// Azure Resource Manager.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Arm;
+
+/// What was observed of one resource.
+pub type Observed = resource::Observed<Arm>;
+impl Cloud for Arm {
+    type Kind = Kind;
+    type Key = ResourceId;
+    type Error = ArmError;
+    type OperationId = Url;
+    type ListScope = ListScope;
+    type List = ResourceList;
+
+    const PROGRESS_FIELD: &'static str = "provisioningState";
+    /// The rows of a page of private DNS
+    /// (<https://learn.microsoft.com/rest/api/dns/privatedns/private-zones/list>).
+    const PAGE: usize = 100;
+
+    fn progress(body: &Value) -> Progress {
+        progress(body)
+    }
+
+    fn instance(body: &Value) -> &str {
+        let properties = &body["properties"];
+        let given = properties["resourceGuid"]
+            .as_str()
+            .or(properties["internalId"].as_str());
+        given.unwrap_or_default()
+    }
+
+    /// The etag. For Microsoft.Network it was observed that a write holds only for it, for private DNS it is documented
+    /// (<https://learn.microsoft.com/rest/api/dns/privatedns/record-sets/create-or-update>).
+    fn version(body: &Value) -> Option<&str> {
+        body.get("etag").and_then(Value::as_str)
+    }
+
+    fn key_of(row: &Value) -> Option<ResourceId> {
+        ResourceId::parse(row.get("id")?.as_str()?).ok()
+    }
+
+    fn kind_of(id: &ResourceId) -> Option<Kind> {
+        id.kind()
+    }
+
+    fn list(kind: Kind, id: &ResourceId, scope: ListScope) -> Option<ResourceList> {
+        ResourceList::of(kind, id, scope)
+    }
+}
+
+/// The caller chooses the id of each resource, so it can be the key.
+impl Key for ResourceId {
+    fn parent(&self) -> Option<Self> {
+        ResourceId::parent(self)
+    }
+
+    fn is_in(&self, other: &Self) -> bool {
+        ResourceId::is_in(self, other)
+    }
+}
+
+impl ResourceKind<Arm> for Kind {
+    fn label(self) -> &'static str {
+        Kind::label(self)
+    }
+
+    fn rules(self) -> &'static KindRules<Arm> {
+        &self.spec().rules
+    }
+}

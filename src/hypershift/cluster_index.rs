@@ -1,0 +1,113 @@
+//! What this process knows of all HostedClusters and custom resources together, from what it watches.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kube::api::ListParams;
+use kube::runtime::watcher::Event;
+use kube::{Api, ResourceExt};
+use tokio_util::sync::CancellationToken;
+
+use crate::api::{AzurePrivateLinkService, HostedCluster};
+use crate::hypershift::claims::{Claim, Claims, Holder};
+use crate::runtime::call::{ReconcileError, within};
+
+/// How long a reconcile waits for the first lists.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The claims of one kind, and whether all are known.
+#[derive(Debug, Default)]
+struct KindIndex {
+    claims: Mutex<Claims>,
+    listed: CancellationToken,
+}
+
+impl KindIndex {
+    fn claims(&self) -> MutexGuard<'_, Claims> {
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until all have been listed once: no decision is made from a part of them.
+    async fn known(&self, kind: &'static str) -> Result<(), ReconcileError> {
+        let waited = tokio::time::timeout(PATIENCE, self.listed.cancelled()).await;
+        waited.map_err(|_| ReconcileError::Unlisted(kind))
+    }
+
+    fn heard<K: ResourceExt>(&self, event: &Event<K>, claims_of: impl Fn(&K) -> Vec<Claim>) {
+        let mut claims = self.claims();
+        match event {
+            Event::Init => claims.list_begins(),
+            Event::InitApply(object) | Event::Apply(object) => claims.set(Holder::of(object), claims_of(object)),
+            Event::Delete(object) => claims.remove(&Holder::of(object)),
+            Event::InitDone => {
+                claims.list_ends();
+                self.listed.cancel();
+            }
+        }
+    }
+}
+
+/// The events of a watch that begins with this list.
+fn events<K>(list: Vec<K>) -> impl Iterator<Item = Event<K>> {
+    let all = list.into_iter().map(Event::InitApply);
+    std::iter::once(Event::Init).chain(all).chain([Event::InitDone])
+}
+
+/// The claims of all clusters and custom resources.
+#[derive(Debug, Default)]
+pub struct ClusterIndex {
+    clusters: KindIndex,
+    resources: KindIndex,
+}
+
+impl ClusterIndex {
+    /// Reads two lists, for a process that does not watch.
+    pub async fn read(kube: &kube::Client) -> Result<Self, ReconcileError> {
+        let cluster_index = Self::read_clusters(kube).await?;
+        let resources = Api::<AzurePrivateLinkService>::all(kube.clone());
+        let resources = within(resources.list(&ListParams::default())).await?;
+        events(resources.items).for_each(|event| cluster_index.resource(&event));
+        Ok(cluster_index)
+    }
+
+    /// Reads one list, of the HostedClusters alone.
+    pub async fn read_clusters(kube: &kube::Client) -> Result<Self, ReconcileError> {
+        let cluster_index = Self::default();
+        let clusters = within(Api::<HostedCluster>::all(kube.clone()).list(&ListParams::default())).await?;
+        events(clusters.items).for_each(|event| cluster_index.cluster(&event));
+        Ok(cluster_index)
+    }
+
+    /// Applies an event of the HostedClusters.
+    pub fn cluster(&self, event: &Event<HostedCluster>) {
+        self.clusters.heard(event, Claim::of_cluster);
+    }
+
+    /// Applies an event of the custom resources.
+    pub fn resource(&self, event: &Event<AzurePrivateLinkService>) {
+        self.resources.heard(event, Claim::of_resource);
+    }
+
+    /// Waits until all have been listed once: no decision is made from a part of them.
+    pub async fn known(&self) -> Result<(), ReconcileError> {
+        tokio::try_join!(self.clusters_known(), self.resources.known("AzurePrivateLinkServices")).map(drop)
+    }
+
+    /// Waits until all HostedClusters have been listed once.
+    pub async fn clusters_known(&self) -> Result<(), ReconcileError> {
+        self.clusters.known("HostedClusters").await
+    }
+
+    /// What the HostedClusters claim. Not to be held while waiting.
+    pub fn clusters(&self) -> MutexGuard<'_, Claims> {
+        self.clusters.claims()
+    }
+
+    /// What the custom resources claim. Not to be held while waiting.
+    pub fn resources(&self) -> MutexGuard<'_, Claims> {
+        self.resources.claims()
+    }
+}
+
+#[cfg(test)]
+mod tests;

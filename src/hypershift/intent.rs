@@ -1,0 +1,216 @@
+//! What a role makes or has adopted, recorded on the custom resource before the first write. Pure.
+//!
+//! A deletion needs nothing else: objects from which it was derived may be gone.
+
+use kube::ResourceExt;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::api::{AzurePrivateLinkService, Role, held_by};
+use crate::azure::plan::{Step, Why};
+
+use crate::hypershift::identity::Identity;
+
+/// What the HO role records.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HoIntent {
+    /// The cluster's name.
+    pub cluster: String,
+    /// `spec.clusterID` of the cluster.
+    #[serde(rename = "clusterID")]
+    pub cluster_id: String,
+    /// `spec.infraID` of the cluster.
+    #[serde(rename = "infraID")]
+    pub infra_id: String,
+    /// The Private Link Service, unless it was found to be somebody else's.
+    #[serde(rename = "privateLinkServiceID", default, skip_serializing_if = "Option::is_none")]
+    pub link_service: Option<String>,
+    /// The NAT subnet of our name, if it is used or was.
+    #[serde(rename = "natSubnetID", default, skip_serializing_if = "Option::is_none")]
+    pub nat_subnet: Option<String>,
+    /// Whether this role made the NAT subnet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub nat_subnet_made: bool,
+}
+
+impl HoIntent {
+    /// The cluster that it was recorded for.
+    pub fn identity(&self) -> Identity {
+        Identity {
+            name: self.cluster.clone(),
+            cluster_id: self.cluster_id.clone(),
+            infra_id: self.infra_id.clone(),
+        }
+    }
+
+    /// Nothing but the cluster.
+    pub fn of(identity: &Identity) -> Self {
+        Self {
+            cluster: identity.name.clone(),
+            cluster_id: identity.cluster_id.clone(),
+            infra_id: identity.infra_id.clone(),
+            ..Self::default()
+        }
+    }
+}
+
+/// What the CPO role records.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CpoIntent {
+    /// The cluster's name.
+    pub cluster: String,
+    /// `spec.clusterID` of the cluster.
+    #[serde(rename = "clusterID")]
+    pub cluster_id: String,
+    /// `spec.infraID` of the cluster.
+    #[serde(rename = "infraID")]
+    pub infra_id: String,
+    /// The aliases of the Private Endpoint when it was observed as owned; the last one is the one that it is about to
+    /// have.
+    #[serde(rename = "privateLinkServiceAliases", default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// What is there or about to be created under our names, unless it was found to be somebody else's.
+    #[serde(rename = "resourceIDs", default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<String>,
+}
+
+/// Reads an intent from its annotation; a damaged one counts as none.
+pub fn read<T: for<'a> Deserialize<'a>>(annotation: Option<&String>) -> Option<T> {
+    serde_json::from_str(annotation?).ok()
+}
+
+/// Writes an intent for its annotation.
+pub fn write<T: Serialize>(intent: &T) -> String {
+    serde_json::to_string(intent).unwrap_or_default()
+}
+
+/// Whether an intent is to be recorded now: before a write, and once an owned resource is there, whoever made it,
+/// because deletion and the other role rely on it. A refusal removes what was recorded of the resource.
+pub fn due(cr: &AzurePrivateLinkService, role: Role, steps: &[Step]) -> bool {
+    let recorded = cr.annotations().contains_key(role.intent_annotation());
+    let held = held_by(cr, role.finalizer());
+    let is_new = !(recorded && held);
+    steps
+        .iter()
+        .any(|step| step.writes() || (is_new && step.ready().is_some()) || (recorded && step.why == Why::NotOurs))
+}
+
+/// The guarded merge patch that records an intent together with the role's finalizer, unless both are there already.
+pub fn patch(cr: &AzurePrivateLinkService, role: Role, intent: &str) -> Option<Value> {
+    let finalizer = role.finalizer();
+    let annotation = role.intent_annotation();
+    let held = held_by(cr, finalizer);
+    let recorded = cr.annotations().get(annotation);
+    if held && recorded.is_some_and(|recorded| recorded == intent) {
+        return None;
+    }
+    let mut finalizers = cr.finalizers().to_vec();
+    if !held && cr.metadata.deletion_timestamp.is_none() {
+        finalizers.push(finalizer.to_owned());
+    }
+    Some(
+        json!({"metadata": {"resourceVersion": cr.metadata.resource_version, "finalizers": finalizers,
+        "annotations": {annotation: intent}}}),
+    )
+}
+
+/// The guarded merge patch that removes the role's finalizer and intent.
+pub fn release_patch(cr: &AzurePrivateLinkService, role: Role) -> Value {
+    let finalizers: Vec<&String> = cr.finalizers().iter().filter(|f| *f != role.finalizer()).collect();
+    json!({"metadata": {"resourceVersion": cr.metadata.resource_version, "finalizers": finalizers,
+        "annotations": {role.intent_annotation(): null}}})
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::azure::kinds::Kind;
+    use crate::controllers::samples;
+    use crate::engine::plan::Verb;
+
+    fn step(verb: Verb, why: Why) -> Step {
+        Step {
+            kind: Kind::PrivateEndpoint,
+            key: samples::id(&samples::guest("privateEndpoints/pe")),
+            found: (verb == Verb::Keep).then(|| json!({})),
+            verb,
+            why,
+        }
+    }
+
+    fn made() -> Step {
+        step(Verb::Put(json!({})), Why::Absent)
+    }
+
+    fn there() -> Step {
+        step(Verb::Keep, Why::UpToDate)
+    }
+
+    fn foreign() -> Step {
+        step(Verb::Refuse, Why::NotOurs)
+    }
+
+    #[rstest]
+    #[case::before_a_write(made(), false, false, true)]
+    #[case::what_somebody_else_made_is_there(there(), false, false, true)]
+    #[case::finalizer_was_taken_away(there(), true, false, true)]
+    #[case::up_to_date(there(), true, true, false)]
+    #[case::nothing_is_owned(foreign(), false, false, false)]
+    #[case::what_was_recorded_is_foreign(foreign(), true, true, true)]
+    #[case::waiting(Step::needs(Kind::PrivateEndpoint, samples::id(&samples::guest("privateEndpoints/pe")), "x"), false, false, false)]
+    fn intent_is_recorded_when_something_is_or_will_be_owned(
+        #[case] step: Step,
+        #[case] recorded: bool,
+        #[case] held: bool,
+        #[case] expected: bool,
+    ) {
+        let annotations = if recorded {
+            json!({Role::Cpo.intent_annotation(): "x"})
+        } else {
+            json!({})
+        };
+        let mut cr = samples::cr(Value::Null, annotations);
+        cr.metadata.finalizers = held.then(|| vec![Role::Cpo.finalizer().to_owned()]);
+        assert_eq!(due(&cr, Role::Cpo, &[step]), expected);
+    }
+
+    /// A custom resource that others hold too.
+    fn held_by_others(more: &[&str]) -> AzurePrivateLinkService {
+        let mut held = samples::cr(Value::Null, json!({}));
+        held.metadata.resource_version = Some("7".into());
+        let all = ["theirs"].iter().chain(more);
+        held.metadata.finalizers = Some(all.map(ToString::to_string).collect());
+        held
+    }
+
+    #[test]
+    fn intent_and_finalizer_come_in_one_guarded_patch() {
+        let (own, at) = (Role::Ho.finalizer(), Role::Ho.intent_annotation());
+        let patched = patch(&held_by_others(&[]), Role::Ho, "x").unwrap();
+        let expected = json!({"resourceVersion": "7", "finalizers": ["theirs", own], "annotations": {at: "x"}});
+        assert_eq!(patched["metadata"], expected);
+        let mut recorded = held_by_others(&[own]);
+        recorded.annotations_mut().insert(at.to_owned(), "x".to_owned());
+        assert_eq!(patch(&recorded, Role::Ho, "x"), None);
+    }
+
+    #[test]
+    fn deleting_object_gets_no_new_finalizer() {
+        let mut deleting = held_by_others(&[]);
+        deleting.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+        let patched = patch(&deleting, Role::Ho, "x").unwrap();
+        assert_eq!(patched["metadata"]["finalizers"], json!(["theirs"]));
+    }
+
+    #[test]
+    fn guarded_release_removes_only_our_finalizer_and_intent() {
+        let held = held_by_others(&[Role::Ho.finalizer(), Role::Cpo.finalizer()]);
+        let expected = json!({"resourceVersion": "7", "finalizers": ["theirs", Role::Cpo.finalizer()],
+            "annotations": {Role::Ho.intent_annotation(): null}});
+        assert_eq!(release_patch(&held, Role::Ho)["metadata"], expected);
+    }
+}
