@@ -13,6 +13,7 @@ pub mod manager;
 pub mod metrics;
 pub mod observer;
 pub mod preview;
+pub mod roles;
 pub mod runtime;
 pub mod scopes_file;
 pub mod telemetry;

@@ -42,12 +42,8 @@ impl ConditionType {
 
     /// The only role that writes this condition.
     pub fn owner(self) -> Role {
-        match self {
-            ConditionType::AzureInternalLoadBalancerAvailable | ConditionType::AzurePLSCreated => Role::Ho,
-            ConditionType::AzurePrivateEndpointAvailable
-            | ConditionType::AzurePrivateDNSAvailable
-            | ConditionType::AzurePrivateLinkServiceAvailable => Role::Cpo,
-        }
+        let writes = |role: &Role| role.spec().conditions.contains(&self);
+        Role::ALL.into_iter().find(writes).unwrap_or(Role::ALL[0])
     }
 
     /// The conditions that `role` writes, in the order of [`ConditionType::ALL`].

@@ -30,17 +30,10 @@ pub fn other_writer(cr: &AzurePrivateLinkService, role: Role, now: Timestamp, re
     let others = of_status.iter().filter(|(manager, time, entry)| {
         let is_own_role = Role::ALL.iter().any(|role| role.field_manager() == *manager);
         let recent = *time > adopted_at && now.duration_since(*time) <= oldest;
-        recent && !is_own_role && *manager != other_role_manager(role) && writes(entry, role)
+        let has_other_role = role.others().any(|other| other.spec().hypershift_manager == *manager);
+        recent && !is_own_role && !has_other_role && writes(entry, role)
     });
     others.max_by_key(|(_, time, _)| *time).map(|(manager, ..)| *manager)
-}
-
-/// The field manager of HyperShift's operator of the other role.
-fn other_role_manager(role: Role) -> &'static str {
-    match role {
-        Role::Ho => "hypershift-controlplane-manager",
-        Role::Cpo => "hypershift-operator-manager",
-    }
 }
 
 /// Whether the entry has something that only `role` writes. Both of HyperShift's operators write the summary.
@@ -51,25 +44,9 @@ fn writes(entry: &ManagedFieldsEntry, role: Role) -> bool {
     let own = ConditionType::owned_by(role).filter(|kind| *kind != ConditionType::AzurePrivateLinkServiceAvailable);
     let mut keys = own.map(|kind| format!("k:{{\"type\":\"{}\"}}", kind.as_str()));
     let conditions = status.get("f:conditions").and_then(Value::as_object);
+    let mut fields = role.spec().status_fields.iter();
     keys.any(|key| conditions.is_some_and(|all| all.contains_key(&key)))
-        || fields(role).iter().any(|field| status.get(*field).is_some())
-}
-
-fn fields(role: Role) -> &'static [&'static str] {
-    match role {
-        Role::Ho => &[
-            "f:internalLoadBalancerID",
-            "f:privateLinkServiceID",
-            "f:privateLinkServiceAlias",
-        ],
-        Role::Cpo => &[
-            "f:privateEndpointID",
-            "f:privateEndpointIP",
-            "f:privateDNSZoneID",
-            "f:dnsZoneName",
-            "f:baseDomainDNSZoneID",
-        ],
-    }
+        || fields.any(|field| status.get(format!("f:{field}")).is_some())
 }
 
 #[cfg(test)]

@@ -55,13 +55,10 @@ pub fn permission(
         .as_ref()
         .is_some_and(|problem| problem.reason == Reason::ScopeNotAllowed);
     let reason = abandon_reason(cr, role)?.ok().filter(|_| denied || outside)?;
-    let forwards = match role {
-        Role::Ho => "; a Private Link Service that is abandoned still forwards",
-        Role::Cpo => "",
-    };
     let note = format!(
-        "abandoned in Azure ({reason}): {}{forwards}",
-        listed(cr, role, &remaining)
+        "abandoned in Azure ({reason}): {}{}",
+        listed(cr, role, &remaining),
+        role.spec().abandoned
     );
     Some(Event::new(What::Abandoned, note))
 }
@@ -120,16 +117,13 @@ fn listed(cr: &AzurePrivateLinkService, role: Role, remaining: &[Remaining<'_>])
     let steps = steps.filter(|step| step.kind != Kind::Connection);
     let mut ids: Vec<String> = steps.map(|step| step.key.to_string()).collect();
     if ids.is_empty() {
-        let status = cr.status.clone().unwrap_or_default();
-        let shown = match role {
-            Role::Ho => [status.private_link_service_id, None, None],
-            Role::Cpo => [
-                status.private_endpoint_id,
-                status.private_dns_zone_id,
-                status.base_domain_dns_zone_id,
-            ],
-        };
-        ids.extend(shown.into_iter().flatten());
+        let status = serde_json::to_value(&cr.status).unwrap_or_default();
+        let shown = role
+            .spec()
+            .deleted_resources
+            .iter()
+            .filter_map(|field| status[field].as_str());
+        ids.extend(shown.map(str::to_owned));
     }
     ids.join(", ")
 }
@@ -141,9 +135,7 @@ fn abandon_reason(cr: &AzurePrivateLinkService, role: Role) -> Option<Result<&st
     let uid = parts.next();
     let named = parts.next();
     let reason = parts.next();
-    let other = Role::ALL
-        .iter()
-        .any(|known| *known != role && Some(known.as_str()) == named);
+    let other = role.others().any(|other| Some(other.as_str()) == named);
     if uid != cr.metadata.uid.as_deref() {
         Some(Err("it does not begin with the uid of this object"))
     } else if other {

@@ -128,38 +128,34 @@ pub fn conditions_patch(cr: &AzurePrivateLinkService, own: &[Condition]) -> Opti
 /// The other role's conditions count only for the role that summarises them; the role's own count only where another
 /// writer contradicts `published` and it is time to answer. A pruned object, as watches keep it, has the same text.
 pub fn fingerprint(cr: &AzurePrivateLinkService, role: Role, published: &PublishedConditions, now: Instant) -> String {
-    let status = cr.status.clone().unwrap_or_default();
-    let theirs = ConditionType::owned_by(Role::Ho)
-        .filter(|_| role == Role::Cpo)
-        .filter_map(|kind| conditions::get(&status.conditions, kind))
+    let stored = cr
+        .status
+        .as_ref()
+        .map_or(&[] as &[Condition], |status| status.conditions.as_slice());
+    let others = role.others().filter(|_| role.spec().sums_up);
+    let read_roles = std::iter::once(role).chain(others.clone());
+    let theirs = others
+        .flat_map(ConditionType::owned_by)
+        .filter_map(|kind| conditions::get(stored, kind))
         .map(|c| json!([c.type_, c.status, read_message(&c.reason), read_message(&c.message)]));
     let theirs: Vec<Value> = theirs.collect();
     let meta = &cr.metadata;
     let annotations = meta.annotations.as_ref();
     let read = READ_ANNOTATIONS.map(|name| annotations.and_then(|all| all.get(name)).map(|value| read_part(value)));
     let finalizers = meta.finalizers.iter().flatten().filter(|name| is_known_finalizer(name));
-    let guest = (role == Role::Cpo).then(|| {
-        json!([
-            status.private_endpoint_id,
-            status.private_endpoint_ip,
-            status.private_dns_zone_id,
-            status.base_domain_dns_zone_id,
-            status.dns_zone_name
-        ])
-    });
+    let shown = serde_json::to_value(&cr.status).unwrap_or_default();
+    let fields = read_roles.flat_map(|role| role.spec().status_fields);
+    let fields: Vec<&Value> = fields.map(|field| &shown[field]).collect();
     json!([
         meta.uid,
         meta.generation,
         meta.deletion_timestamp.is_some(),
         finalizers.collect::<Vec<_>>(),
         read,
-        status.internal_load_balancer_id,
-        status.private_link_service_id,
-        status.private_link_service_alias,
-        guest,
+        fields,
         role == Role::Ho && abandon::guest_is_locked(cr),
         theirs,
-        published.heeded(&status.conditions, role, now),
+        published.heeded(stored, role, now),
     ])
     .to_string()
 }

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ObjectReference;
+use tokio::task::JoinSet;
+
 use crate::config::{Config, Pod};
 use crate::controllers::context::recorder;
 use crate::http::Readiness;
 use crate::metrics::Metrics;
 use crate::runtime::event::{Event, What};
 use crate::runtime::recorder::Recorder;
-use k8s_openapi::api::core::v1::ObjectReference;
-use tokio::task::JoinSet;
 
 /// The time between two checks. A problem that two checks in a row find is reported: a start takes a moment by itself.
 const INTERVAL: Duration = Duration::from_secs(15);

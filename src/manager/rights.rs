@@ -6,9 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::api::Role;
-use crate::config::Config;
-use crate::http::ReadinessItem;
 use futures::future::try_join_all;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use k8s_openapi::api::rbac::v1::PolicyRule;
@@ -16,10 +13,11 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use serde::Deserialize;
 
-const HO: &str = include_str!("../../charts/hyperlink/files/role-ho.yaml");
-const HO_AGGREGATE: &str = include_str!("../../charts/hyperlink/files/role-ho-aggregate.yaml");
-const CPO: &str = include_str!("../../charts/hyperlink/files/role-cpo.yaml");
-const CPO_MANY: &str = include_str!("../../charts/hyperlink/files/role-cpo-many.yaml");
+use crate::api::Role;
+use crate::config::Config;
+use crate::http::ReadinessItem;
+use crate::roles;
+
 const LEASE: &str = include_str!("../../charts/hyperlink/files/role-lease.yaml");
 
 /// The time between two checks; an answer may take twice as long.
@@ -37,15 +35,8 @@ struct RoleFile {
 /// A file is not a valid role.
 pub(super) fn rights(config: &Config, role: Role) -> anyhow::Result<Vec<ResourceAttributes>> {
     let scope = config.scope.namespace.as_deref();
-    let aggregates = config.management.as_ref().is_some_and(|m| m.ho.aggregate_conditions);
-    let files = match role {
-        Role::Ho if aggregates => vec![HO, HO_AGGREGATE],
-        Role::Ho => vec![HO],
-        Role::Cpo if scope.is_none() => vec![CPO, CPO_MANY],
-        Role::Cpo => vec![CPO],
-    };
     let mut all = Vec::new();
-    for file in files {
+    for file in roles::rights(role, config) {
         for rule in serde_saphyr::from_str::<RoleFile>(file)?.rules {
             let about = |names: &[&str]| rule.resources.iter().flatten().any(|one| names.contains(&one.as_str()));
             // HostedClusters and kube-system are in other namespaces in any case.

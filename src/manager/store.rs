@@ -4,6 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
+use tokio::sync::watch::Receiver;
+
 use crate::api::markers::SERVICES;
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Status};
 use crate::azure::arm::id::ResourceId;
@@ -12,10 +17,6 @@ use crate::http::ReadinessItem;
 use crate::hypershift::conditions;
 use crate::metrics::{Metrics, ObservedCondition, ObservedObject};
 use crate::runtime::watch_health::Health;
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::ResourceExt;
-use tokio::sync::watch::Receiver;
 
 /// Makes metrics show the custom resources that are served.
 pub(super) fn show_objects(resources: Arc<CustomResources>, metrics: &Metrics) {

@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
+use kube::Api;
+use kube::api::ListParams;
+use url::Url;
+
 use crate::api::{AzurePrivateLinkService, Role};
 use crate::azure::arm::auth::{AuthError, TokenCache, TokenState};
 use crate::http::ReadinessItem;
 use crate::metrics::Metrics;
-use kube::Api;
-use kube::api::ListParams;
-use url::Url;
 
 /// The time between two tries.
 const RETRY: Duration = Duration::from_secs(5);

@@ -4,26 +4,21 @@ mod print;
 
 use std::sync::Arc;
 
-use crate::api::{AzurePrivateLinkService, Role};
+use anyhow::{Context as _, bail, ensure};
+use kube::Api;
+
+use crate::api::AzurePrivateLinkService;
 use crate::azure::arm::ports::Gate;
 use crate::azure::arm::read_only::{NeverOpen, ReadOnly};
 use crate::azure::arm::transport::Transport;
 use crate::config::Config;
-use crate::controllers::context::Context;
 use crate::controllers::custom_resources::MOST;
-use crate::controllers::driver::Driver;
 use crate::controllers::preview::Preview;
-use crate::controllers::private_link_service::PrivateLinkServiceController;
-use crate::controllers::reconciler::CustomResourceReconciler;
-use crate::hypershift::cluster_index::ClusterIndex;
+use crate::manager;
 use crate::metrics::Metrics;
+use crate::roles;
 use crate::runtime::call::within;
 use crate::runtime::leader::gated_client;
-use anyhow::{Context as _, bail, ensure};
-use kube::Api;
-use uuid::Uuid;
-
-use crate::manager;
 use crate::{COMMIT, VERSION};
 
 /// The custom resource to plan for.
@@ -60,7 +55,7 @@ pub async fn plan(config: &Config, object: &Object) -> anyhow::Result<Plan> {
     let api: Api<AzurePrivateLinkService> = Api::namespaced(kube.clone(), namespace);
     let found = within(api.get_opt(name)).await?;
     let cr = found.with_context(|| format!("there is no AzurePrivateLinkService {namespace}/{name}"))?;
-    let mut roles = Vec::new();
+    let mut previews = Vec::new();
     for role in config.roles.iter().copied() {
         let (kube, azure, gate) = (kube.clone(), Arc::clone(&azure), Arc::clone(&gate));
         let cx = manager::context(config, role, kube, azure, gate, Arc::clone(&metrics));
@@ -69,38 +64,12 @@ pub async fn plan(config: &Config, object: &Object) -> anyhow::Result<Plan> {
             cr.metadata.deletion_timestamp.is_some() || cx.resources.serves(&cr),
             "{namespace}/{name} is not served: only the {MOST} oldest of a namespace are"
         );
-        roles.push(match role {
-            Role::Ho => {
-                let cluster_index = Arc::new(ClusterIndex::read(&cx.runtime.kube).await?);
-                let own_cluster = manager::management_cluster::uid(&cx.runtime.kube).await?;
-                let controller =
-                    PrivateLinkServiceController::new(manager::settings(config, own_cluster)?, cluster_index);
-                preview(&controller, &cx, &cr).await?
-            }
-            Role::Cpo => {
-                let hosted_clusters = if manager::serves_many(config) {
-                    Some(Arc::new(ClusterIndex::read_clusters(&cx.runtime.kube).await?))
-                } else {
-                    None
-                };
-                preview(&manager::private_endpoint_controller(config, hosted_clusters), &cx, &cr).await?
-            }
-        });
+        previews.push(roles::dry_run(role, config, &cx, &cr).await?);
     }
     Ok(Plan {
         object: object.clone(),
-        roles,
+        roles: previews,
     })
-}
-
-async fn preview(
-    controller: &impl CustomResourceReconciler,
-    cx: &Context,
-    cr: &AzurePrivateLinkService,
-) -> anyhow::Result<Preview> {
-    let inputs = controller.inputs(cx, cr).await;
-    let (inputs, _) = inputs.with_context(|| format!("role {}", cx.role))?;
-    Ok(Driver::new(controller, cx, Uuid::new_v4(), &inputs).dry_run(cr).await)
 }
 
 impl Plan {

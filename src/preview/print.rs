@@ -1,13 +1,13 @@
 //! Prints a plan: as text for people, as JSON for programs.
 
-use crate::azure::plan::Step;
-use crate::controllers::decision::Lifecycle;
-use crate::controllers::preview::{ConditionChange, ConditionSummary, Fact, Preview};
-use crate::telemetry::escape_control;
 use serde_json::json;
 
 use super::Plan;
+use crate::azure::plan::Step;
+use crate::controllers::decision::Lifecycle;
+use crate::controllers::preview::{ConditionChange, ConditionSummary, Fact, Preview};
 use crate::preview::Object;
+use crate::telemetry::escape_control;
 
 impl Plan {
     /// One JSON object.

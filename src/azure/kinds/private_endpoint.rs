@@ -1,6 +1,5 @@
 //! The Private Endpoint: one manual connection to an alias, and the address that it gives.
 
-use crate::azure::cloud::Arm;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use serde_json::{Value, json};
 use super::{Kind, KindSpec, ListScope, MAX_NAME, NETWORK, NETWORK_API, Rules};
 use crate::azure::arm::id::{ResourceId, same};
 use crate::azure::body::{base, id_at, mark, set};
+use crate::azure::cloud::Arm;
 use crate::azure::owner_tags::{MAX_TAGS, OwnerTags};
 use crate::engine::kind_rules::ListRules;
 use crate::engine::resource::{Difference, Owned, Resource};

@@ -2,7 +2,6 @@
 
 pub mod access;
 
-use crate::azure::cloud::Arm;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 use super::{Kind, KindSpec, ListScope, MAX_NAME, NETWORK, NETWORK_API, Rules};
 use crate::azure::arm::id::{ResourceId, SubscriptionId, same};
 use crate::azure::body::{base, id_at, mark, set};
+use crate::azure::cloud::Arm;
 use crate::azure::owner_tags::{MAX_TAGS, OwnerTags, Stamp, Stamped};
 use crate::engine::kind_rules::ListRules;
 use crate::engine::resource::{Difference, Owned, Resource};

@@ -1,6 +1,5 @@
 //! The A record set in a private DNS zone.
 
-use crate::azure::cloud::Arm;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
@@ -10,6 +9,7 @@ use super::zone::{DNS_API, DNS_SERVICE, rows};
 use super::{Kind, KindSpec, ListScope, NETWORK, Rules};
 use crate::azure::arm::id::ResourceId;
 use crate::azure::body::{base, mark, set};
+use crate::azure::cloud::Arm;
 use crate::azure::owner_tags::OwnerTags;
 use crate::engine::kind_rules::{ListRules, Resync};
 use crate::engine::resource::{Difference, Owned, Resource};

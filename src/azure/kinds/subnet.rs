@@ -1,6 +1,5 @@
 //! The NAT subnet of a Private Link Service.
 
-use crate::azure::cloud::Arm;
 use std::time::Duration;
 
 use ipnet::Ipv4Net;
@@ -9,6 +8,7 @@ use serde_json::{Value, json};
 use super::{Kind, KindSpec, ListScope, MAX_NAME, NETWORK, NETWORK_API, Rules};
 use crate::azure::arm::id::{ResourceId, lower};
 use crate::azure::body::{base, set};
+use crate::azure::cloud::Arm;
 use crate::engine::kind_rules::{ListRules, WriteTimes};
 use crate::engine::resource::{Difference, Owned, Resource};
 

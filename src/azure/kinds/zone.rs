@@ -1,6 +1,5 @@
 //! The private DNS zone.
 
-use crate::azure::cloud::Arm;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -8,6 +7,7 @@ use serde_json::{Value, json};
 use super::{Kind, KindSpec, ListScope, NETWORK, Rules};
 use crate::azure::arm::id::ResourceId;
 use crate::azure::body::{base, mark, set};
+use crate::azure::cloud::Arm;
 use crate::azure::owner_tags::OwnerTags;
 use crate::engine::kind_rules::ListRules;
 use crate::engine::resource::{Difference, Owned, Resource};

@@ -1,6 +1,5 @@
 //! The link of a private DNS zone to a virtual network.
 
-use crate::azure::cloud::Arm;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -9,6 +8,7 @@ use super::zone::{DNS_API, DNS_SERVICE, MAX_DNS_TAGS, links, rows};
 use super::{Kind, KindSpec, ListScope, MAX_NAME, NETWORK, Rules};
 use crate::azure::arm::id::ResourceId;
 use crate::azure::body::{base, id_at, mark, set};
+use crate::azure::cloud::Arm;
 use crate::azure::owner_tags::OwnerTags;
 use crate::engine::kind_rules::{ListRules, Resync};
 use crate::engine::resource::{Difference, Owned, Resource};

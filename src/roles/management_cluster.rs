@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use crate::http::ReadinessItem;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
+
+use crate::http::ReadinessItem;
 
 const NAMESPACE: &str = "kube-system";
 
@@ -13,7 +14,7 @@ const RETRY: Duration = Duration::from_secs(5);
 
 /// Why the UID is not known.
 #[derive(Debug, thiserror::Error)]
-pub enum Unknown {
+pub(super) enum Unknown {
     /// The API server refuses, or does not answer.
     #[error("namespace {NAMESPACE} cannot be read, which role ho needs to know its own cluster: {0}")]
     Unread(#[from] kube::Error),
@@ -23,7 +24,7 @@ pub enum Unknown {
 }
 
 /// The UID of the namespace.
-pub async fn uid(kube: &kube::Client) -> Result<String, Unknown> {
+pub(super) async fn uid(kube: &kube::Client) -> Result<String, Unknown> {
     let api: Api<Namespace> = Api::all(kube.clone());
     let answer = tokio::time::timeout(RETRY, api.get_metadata(NAMESPACE)).await;
     let namespace = answer.map_err(|_| Unknown::NoUid)??;

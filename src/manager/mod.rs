@@ -2,7 +2,6 @@
 
 mod arm_gate;
 mod items;
-pub mod management_cluster;
 mod own_pod;
 mod rights;
 mod store;
@@ -11,6 +10,12 @@ mod waits;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::{Context as _, bail};
+use tokio::sync::watch::{self, Receiver};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
 use crate::api::Role;
 use crate::azure::arm::auth::TokenCache;
 use crate::azure::arm::client::Client as ArmClient;
@@ -18,28 +23,16 @@ use crate::azure::arm::ports::Gate;
 use crate::azure::arm::transport::{HttpsTransport, Transport};
 use crate::azure::observations::ObservationCache;
 use crate::config::{Config, Run};
-use crate::controllers;
 use crate::controllers::context::{ArmContext, Context};
 use crate::controllers::excluded::ExcludedNamespaces;
-use crate::controllers::private_endpoint::{HostedClusters, PrivateEndpointController};
-use crate::controllers::private_link_service::PrivateLinkServiceController;
-use crate::controllers::private_link_service::nat_prefix::NatSubnetRules;
-use crate::controllers::private_link_service::plan::Settings;
 use crate::controllers::watch::Scope;
 use crate::engine::call_budget::CallBudgets;
 use crate::http::{HttpServer, Pages, Readiness, ReadinessItem};
-use crate::hypershift::cluster_index::ClusterIndex;
-use crate::metrics::{Controller as Label, Metrics};
+use crate::metrics::Metrics;
+use crate::roles::{self, Prepared, Work};
 use crate::runtime::leader::{Elector, LeaseSettings, Standing, Worked, gated_client};
-use crate::runtime::reconcile::Runner;
 use crate::runtime::watch_health::WatchHealth;
 use crate::scopes_file::ScopesFile;
-use anyhow::{Context as _, bail};
-use tokio::sync::watch::{self, Receiver};
-use tokio::task::JoinSet;
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
-
 use crate::{COMMIT, VERSION};
 use arm_gate::ArmGate;
 use items::{Items, RoleItems};
@@ -203,13 +196,10 @@ async fn run_role(
             &items.crd,
         )
         .await;
-        match role {
-            Role::Ho => management_cluster::wait_for_uid(&kube, &items.kubernetes).await,
-            Role::Cpo => String::new(),
-        }
+        roles::prepare(role, &kube, &items.kubernetes).await
     };
-    let management_cluster = tokio::select! {
-        uid = ready => uid,
+    let prepared = tokio::select! {
+        prepared = ready => prepared,
         () = stop.cancelled() => return Ok(()),
     };
     let Some(leadership) = elector.lead(stop.clone()).await else {
@@ -218,7 +208,7 @@ async fn run_role(
     let working = |finish: CancellationToken| {
         let metrics = Arc::clone(&shared.metrics);
         let cx = context(&shared.config, role, kube, shared.azure.clone(), gate, metrics);
-        let work = work(&shared, management_cluster, cx, items.controllers, finish);
+        let work = work(&shared, prepared, cx, items.controllers, finish);
         with_heartbeat(&shared.metrics, role, work)
     };
     let worked = leadership.work(&stop, GRACE, working).await;
@@ -306,7 +296,7 @@ pub fn context(
 /// Runs the role's controllers until `stop`.
 async fn work(
     shared: &RoleContext,
-    management_cluster: String,
+    prepared: Prepared,
     cx: Context,
     watches: ReadinessItem,
     stop: CancellationToken,
@@ -323,71 +313,11 @@ async fn work(
         health,
     };
     show_objects(Arc::clone(&cx.resources), &shared.metrics);
-    match cx.role {
-        Role::Ho => {
-            let cluster_index = Arc::new(ClusterIndex::default());
-            let controller =
-                PrivateLinkServiceController::new(settings(config, management_cluster)?, Arc::clone(&cluster_index));
-            let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Label::PrivateLinkService));
-            let aggregates = config.management.as_ref().is_some_and(|m| m.ho.aggregate_conditions);
-            tokio::join!(
-                controllers::watch::link_services(runner, scope.clone(), cluster_index),
-                async {
-                    if aggregates {
-                        controllers::watch::hosted_clusters(cx, scope).await;
-                    }
-                }
-            );
-        }
-        Role::Cpo => {
-            let hosted_clusters = serves_many(config).then(Arc::<ClusterIndex>::default);
-            let controller = private_endpoint_controller(config, hosted_clusters.clone());
-            let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Label::PrivateEndpoint));
-            tokio::join!(
-                controllers::watch::control_planes(cx, config.azure.cloud_name, scope.clone()),
-                controllers::watch::endpoints(runner, scope, hosted_clusters)
-            );
-        }
-    }
-    Ok(())
-}
-
-/// Whether role `cpo` serves many control planes with one identity.
-pub fn serves_many(config: &Config) -> bool {
-    config.scope.namespace.is_none() && config.scope.allow_scopes.is_some()
-}
-
-/// The controller of role `cpo`; with `hosted_clusters` if it serves many control planes.
-pub fn private_endpoint_controller(
-    config: &Config,
-    hosted_clusters: Option<Arc<ClusterIndex>>,
-) -> PrivateEndpointController {
-    PrivateEndpointController {
-        hosted_clusters: hosted_clusters.map(|all| HostedClusters {
-            all,
-            cloud: config.azure.cloud_name,
-        }),
-        allowed: config.scope.allow_scopes.as_ref().map(ScopesFile::allowed),
-    }
-}
-
-/// The settings of the controller of role `ho`.
-pub fn settings(config: &Config, management_cluster: String) -> anyhow::Result<Settings> {
-    let management = config
-        .management
-        .as_ref()
-        .context("role ho has no management settings")?;
-    Ok(Settings {
-        cloud: config.azure.cloud_name,
-        management_cluster,
-        subscription: management.subscription.clone(),
-        resource_group: management.resource_group.clone(),
-        also_manage: management.ho.also_manage.clone(),
-        nat: NatSubnetRules {
-            prefix_length: management.ho.nat_prefix_length,
-            pool: management.ho.nat_address_pool,
-        },
-        nat_subnet: management.ho.nat_subnet_id.clone(),
-        frontend_match: management.ho.frontend_match,
-    })
+    let work = Work {
+        config,
+        prepared,
+        cx: Arc::clone(&cx),
+        scope,
+    };
+    roles::run(cx.role, work).await
 }

@@ -1,0 +1,137 @@
+//! The roles that share one custom resource, a file each. A new role is its file with a `SPEC`, which a `mod` names, and
+//! a line in the registry below; what it runs is in `crate::roles`.
+
+use serde::Serialize;
+
+use super::condition::ConditionType;
+
+mod cpo;
+mod ho;
+
+/// All that is asked about a role outside its controllers.
+#[derive(Debug)]
+pub struct RoleSpec {
+    /// The flag's value, the metric label, the word in logs.
+    pub word: &'static str,
+    /// The finalizer that it keeps on the custom resource.
+    pub finalizer: &'static str,
+    /// The annotation on the custom resource in which it records what it is about to create.
+    pub intent_annotation: &'static str,
+    /// The field manager of its server-side applies.
+    pub field_manager: &'static str,
+    /// The field manager of HyperShift's operator that has this role.
+    pub hypershift_manager: &'static str,
+    /// The conditions that only this role writes.
+    pub conditions: &'static [ConditionType],
+    /// Whether one of its conditions sums up those of all roles.
+    pub sums_up: bool,
+    /// The fields of the status that only this role writes.
+    pub status_fields: &'static [&'static str],
+    /// Those of them with the ids of what it deletes.
+    pub deleted_resources: &'static [&'static str],
+    /// What a person has to know of resources that it abandons; the end of a sentence.
+    pub abandoned: &'static str,
+}
+
+macro_rules! roles {
+    ($($role:ident => $file:ident,)+) => {
+        /// Which part of the private path a process builds.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+        #[serde(rename_all = "lowercase")]
+        pub enum Role {
+            $(
+                #[doc = concat!("See [`", stringify!($file), "`].")]
+                $role,
+            )+
+        }
+
+        impl Role {
+            /// Every role, in order.
+            pub const ALL: [Role; [$(Role::$role),+].len()] = [$(Role::$role),+];
+
+            /// All that is asked about the role.
+            pub fn spec(self) -> &'static RoleSpec {
+                match self {
+                    $(Role::$role => &$file::SPEC,)+
+                }
+            }
+        }
+    };
+}
+
+roles! {
+    Ho => ho,
+    Cpo => cpo,
+}
+
+impl Role {
+    /// The flag's value, the metric label, the word in logs.
+    pub fn as_str(self) -> &'static str {
+        self.spec().word
+    }
+
+    /// The finalizer that this role keeps on the custom resource.
+    pub fn finalizer(self) -> &'static str {
+        self.spec().finalizer
+    }
+
+    /// The annotation on the custom resource in which this role records what it is about to create.
+    pub fn intent_annotation(self) -> &'static str {
+        self.spec().intent_annotation
+    }
+
+    /// The field manager of this role's server-side applies.
+    pub fn field_manager(self) -> &'static str {
+        self.spec().field_manager
+    }
+
+    /// The other roles.
+    pub fn others(self) -> impl Iterator<Item = Role> + Clone {
+        Role::ALL.into_iter().filter(move |other| *other != self)
+    }
+}
+
+impl std::fmt::Display for Role {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A word that names no role.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("unknown role {0:?}: use ho or cpo")]
+pub struct UnknownRole(String);
+
+impl std::str::FromStr for Role {
+    type Err = UnknownRole;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        Role::ALL
+            .into_iter()
+            .find(|role| role.as_str() == word)
+            .ok_or_else(|| UnknownRole(word.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_condition_has_one_role() {
+        for kind in ConditionType::ALL {
+            let owners = Role::ALL
+                .into_iter()
+                .filter(|role| role.spec().conditions.contains(&kind));
+            assert_eq!(owners.collect::<Vec<_>>(), [kind.owner()]);
+        }
+    }
+
+    #[test]
+    fn each_role_is_read_back_from_its_word() {
+        for role in Role::ALL {
+            assert_eq!(role.to_string().parse(), Ok(role));
+        }
+        assert_eq!("HO".parse::<Role>(), Err(UnknownRole("HO".into())));
+    }
+}

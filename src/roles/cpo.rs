@@ -1,0 +1,67 @@
+//! Role `cpo`: the custom resources of control planes, and Private Endpoints with their private DNS.
+
+use std::sync::Arc;
+
+use super::{Prepared, Work, dry_run_of};
+use crate::api::AzurePrivateLinkService;
+use crate::config::Config;
+use crate::controllers::context::Context;
+use crate::controllers::preview::Preview;
+use crate::controllers::private_endpoint::{HostedClusters, PrivateEndpointController};
+use crate::controllers::watch;
+use crate::http::ReadinessItem;
+use crate::hypershift::cluster_index::ClusterIndex;
+use crate::metrics::Controller as Label;
+use crate::runtime::reconcile::Runner;
+use crate::scopes_file::ScopesFile;
+
+const RIGHTS: &str = include_str!("../../charts/hyperlink/files/role-cpo.yaml");
+const RIGHTS_OF_MANY: &str = include_str!("../../charts/hyperlink/files/role-cpo-many.yaml");
+
+pub(super) fn rights(config: &Config) -> Vec<&'static str> {
+    let mut files = vec![RIGHTS];
+    if config.scope.namespace.is_none() {
+        files.push(RIGHTS_OF_MANY);
+    }
+    files
+}
+
+pub(super) async fn prepare(_: &kube::Client, _: &ReadinessItem) -> Prepared {
+    Prepared::default()
+}
+
+pub(super) async fn run(work: Work<'_>) -> anyhow::Result<()> {
+    let Work { config, cx, scope, .. } = work;
+    let hosted_clusters = serves_many(config).then(Arc::<ClusterIndex>::default);
+    let controller = controller(config, hosted_clusters.clone());
+    let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Label::PrivateEndpoint));
+    tokio::join!(
+        watch::control_planes(cx, config.azure.cloud_name, scope.clone()),
+        watch::endpoints(runner, scope, hosted_clusters)
+    );
+    Ok(())
+}
+
+pub(super) async fn dry_run(config: &Config, cx: &Context, cr: &AzurePrivateLinkService) -> anyhow::Result<Preview> {
+    let hosted_clusters = if serves_many(config) {
+        Some(Arc::new(ClusterIndex::read_clusters(&cx.runtime.kube).await?))
+    } else {
+        None
+    };
+    dry_run_of(&controller(config, hosted_clusters), cx, cr).await
+}
+
+/// Whether it serves many control planes with one identity.
+fn serves_many(config: &Config) -> bool {
+    config.scope.namespace.is_none() && config.scope.allow_scopes.is_some()
+}
+
+fn controller(config: &Config, hosted_clusters: Option<Arc<ClusterIndex>>) -> PrivateEndpointController {
+    PrivateEndpointController {
+        hosted_clusters: hosted_clusters.map(|all| HostedClusters {
+            all,
+            cloud: config.azure.cloud_name,
+        }),
+        allowed: config.scope.allow_scopes.as_ref().map(ScopesFile::allowed),
+    }
+}

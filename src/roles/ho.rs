@@ -1,0 +1,88 @@
+//! Role `ho`: Private Link Services, and, where HyperShift does not do it, the conditions of HostedClusters.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+
+use super::{Prepared, Work, dry_run_of, management_cluster};
+use crate::api::AzurePrivateLinkService;
+use crate::config::Config;
+use crate::controllers::context::Context;
+use crate::controllers::preview::Preview;
+use crate::controllers::private_link_service::PrivateLinkServiceController;
+use crate::controllers::private_link_service::nat_prefix::NatSubnetRules;
+use crate::controllers::private_link_service::plan::Settings;
+use crate::controllers::watch;
+use crate::http::ReadinessItem;
+use crate::hypershift::cluster_index::ClusterIndex;
+use crate::metrics::Controller as Label;
+use crate::runtime::reconcile::Runner;
+
+const RIGHTS: &str = include_str!("../../charts/hyperlink/files/role-ho.yaml");
+const RIGHTS_TO_SUM_UP: &str = include_str!("../../charts/hyperlink/files/role-ho-aggregate.yaml");
+
+pub(super) fn rights(config: &Config) -> Vec<&'static str> {
+    let mut files = vec![RIGHTS];
+    if sums_up(config) {
+        files.push(RIGHTS_TO_SUM_UP);
+    }
+    files
+}
+
+pub(super) async fn prepare(kube: &kube::Client, item: &ReadinessItem) -> Prepared {
+    Prepared {
+        management_cluster: management_cluster::wait_for_uid(kube, item).await,
+    }
+}
+
+pub(super) async fn run(work: Work<'_>) -> anyhow::Result<()> {
+    let Work {
+        config,
+        prepared,
+        cx,
+        scope,
+    } = work;
+    let cluster_index = Arc::new(ClusterIndex::default());
+    let settings = settings(config, prepared.management_cluster)?;
+    let controller = PrivateLinkServiceController::new(settings, Arc::clone(&cluster_index));
+    let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Label::PrivateLinkService));
+    let link_services = watch::link_services(runner, scope.clone(), cluster_index);
+    if sums_up(config) {
+        tokio::join!(link_services, watch::hosted_clusters(cx, scope));
+    } else {
+        link_services.await;
+    }
+    Ok(())
+}
+
+pub(super) async fn dry_run(config: &Config, cx: &Context, cr: &AzurePrivateLinkService) -> anyhow::Result<Preview> {
+    let cluster_index = Arc::new(ClusterIndex::read(&cx.runtime.kube).await?);
+    let management_cluster = management_cluster::uid(&cx.runtime.kube).await?;
+    let controller = PrivateLinkServiceController::new(settings(config, management_cluster)?, cluster_index);
+    dry_run_of(&controller, cx, cr).await
+}
+
+/// Whether it sums up the conditions of custom resources on HostedClusters.
+fn sums_up(config: &Config) -> bool {
+    config.management.as_ref().is_some_and(|m| m.ho.aggregate_conditions)
+}
+
+fn settings(config: &Config, management_cluster: String) -> anyhow::Result<Settings> {
+    let management = config
+        .management
+        .as_ref()
+        .context("role ho has no management settings")?;
+    Ok(Settings {
+        cloud: config.azure.cloud_name,
+        management_cluster,
+        subscription: management.subscription.clone(),
+        resource_group: management.resource_group.clone(),
+        also_manage: management.ho.also_manage.clone(),
+        nat: NatSubnetRules {
+            prefix_length: management.ho.nat_prefix_length,
+            pool: management.ho.nat_address_pool,
+        },
+        nat_subnet: management.ho.nat_subnet_id.clone(),
+        frontend_match: management.ho.frontend_match,
+    })
+}

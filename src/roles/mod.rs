@@ -1,0 +1,98 @@
+//! What each role runs, a file each: the rights that it needs, its controllers, its dry run. A new role is its file, which
+//! a `mod` names, and a line in the registry below. Its names are in `api/role`.
+
+mod cpo;
+mod ho;
+mod management_cluster;
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use uuid::Uuid;
+
+use crate::api::{AzurePrivateLinkService, Role};
+use crate::config::Config;
+use crate::controllers::context::Context;
+use crate::controllers::driver::Driver;
+use crate::controllers::preview::Preview;
+use crate::controllers::reconciler::CustomResourceReconciler;
+use crate::controllers::watch::Scope;
+use crate::http::ReadinessItem;
+
+/// What a role has learned before it leads.
+#[derive(Debug, Default)]
+pub struct Prepared {
+    /// The UID of the management cluster; empty for a role that does not need it.
+    management_cluster: String,
+}
+
+/// What the controllers of a role work with.
+pub struct Work<'a> {
+    /// The settings.
+    pub config: &'a Config,
+    /// What the role has learned.
+    pub prepared: Prepared,
+    /// What its reconciles work with.
+    pub cx: Arc<Context>,
+    /// What they watch, and until when.
+    pub scope: Scope,
+}
+
+macro_rules! roles {
+    ($($role:ident => $file:ident,)+) => {
+        /// The shipped files with the rights that the role needs.
+        pub fn rights(role: Role, config: &Config) -> Vec<&'static str> {
+            match role {
+                $(Role::$role => $file::rights(config),)+
+            }
+        }
+
+        /// Waits for what the role has to know before it leads, and reports what it waits for.
+        pub async fn prepare(role: Role, kube: &kube::Client, item: &ReadinessItem) -> Prepared {
+            match role {
+                $(Role::$role => $file::prepare(kube, item).await,)+
+            }
+        }
+
+        /// Runs the role's controllers until the scope's end.
+        ///
+        /// # Errors
+        /// A setting of the role is missing.
+        pub async fn run(role: Role, work: Work<'_>) -> anyhow::Result<()> {
+            match role {
+                $(Role::$role => $file::run(work).await,)+
+            }
+        }
+
+        /// What a reconcile of the role would do.
+        ///
+        /// # Errors
+        /// A setting is missing, or the API server does not answer.
+        pub async fn dry_run(
+            role: Role,
+            config: &Config,
+            cx: &Context,
+            cr: &AzurePrivateLinkService,
+        ) -> anyhow::Result<Preview> {
+            match role {
+                $(Role::$role => $file::dry_run(config, cx, cr).await,)+
+            }
+        }
+    };
+}
+
+roles! {
+    Ho => ho,
+    Cpo => cpo,
+}
+
+/// What a reconcile by this controller would do.
+async fn dry_run_of(
+    controller: &impl CustomResourceReconciler,
+    cx: &Context,
+    cr: &AzurePrivateLinkService,
+) -> anyhow::Result<Preview> {
+    let inputs = controller.inputs(cx, cr).await;
+    let (inputs, _) = inputs.with_context(|| format!("role {}", cx.role))?;
+    Ok(Driver::new(controller, cx, Uuid::new_v4(), &inputs).dry_run(cr).await)
+}
