@@ -2,11 +2,12 @@
 //!
 //! The modules are the architecture; `ARCHITECTURE.md` follows the data through them.
 
+pub use hyperlink_azure as azure;
+pub use hyperlink_engine as engine;
+
 pub mod api;
-pub mod azure;
 pub mod config;
 pub mod controllers;
-pub mod engine;
 pub mod http;
 pub mod hypershift;
 pub mod manager;

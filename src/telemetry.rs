@@ -324,12 +324,12 @@ mod tests {
     #[case::by_default_libraries_are_quiet("info", "kube_runtime::controller", false)]
     #[case::debug_does_not_wake_them("debug", "hyper_util::client", false)]
     #[case::unless_named("debug,kube_runtime=info", "kube_runtime::controller", true)]
-    #[case::own_is_not_taken_for_hyper("info", "hyperlink::azure::arm::client", true)]
+    #[case::own_is_not_taken_for_hyper("info", "hyperlink_azure::arm::client", true)]
     fn info_of_a_library(#[case] directives: &str, #[case] target: &str, #[case] is_logged: bool) {
         let out = logged(Format::Text, directives, || match target {
             "kube_runtime::controller" => tracing::info!(target: "kube_runtime::controller", "x"),
             "hyper_util::client" => tracing::info!(target: "hyper_util::client", "x"),
-            _ => tracing::info!(target: "hyperlink::azure::arm::client", "x"),
+            _ => tracing::info!(target: "hyperlink_azure::arm::client", "x"),
         });
         assert_eq!(!out.is_empty(), is_logged, "{out}");
     }
@@ -339,7 +339,7 @@ mod tests {
         let out = logged(Format::Text, "trace,hyper::=trace,azure_core=trace", || {
             tracing::debug!(target: "hyper::proto", "authorization: Bearer x");
             tracing::debug!(target: "azure_core::http", "authorization: Bearer x");
-            tracing::trace!(target: "hyperlink::azure", "ours");
+            tracing::trace!(target: "hyperlink_azure", "ours");
         });
         assert_eq!(out.lines().count(), 1, "{out}");
         assert!(out.contains("ours"), "{out}");

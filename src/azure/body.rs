@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use hyperlink_engine::resource::Progress;
 use serde_json::{Map, Value};
 
-use crate::azure::arm::id::ResourceId;
-use crate::engine::resource::Progress;
+use crate::arm::id::ResourceId;
 
 /// Reads `properties.provisioningState`. A missing one means ready, an unknown one means in progress
 /// (<https://learn.microsoft.com/azure/azure-resource-manager/management/async-operations>).

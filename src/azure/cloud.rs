@@ -1,16 +1,16 @@
 //! ARM as a cloud of the engine.
 
+use hyperlink_engine::cloud::{Cloud, Key, ResourceKind};
+use hyperlink_engine::kind_rules::KindRules;
+use hyperlink_engine::resource::{self, Progress};
 use serde_json::Value;
 use url::Url;
 
-use crate::azure::arm::error::ArmError;
-use crate::azure::arm::id::ResourceId;
-use crate::azure::arm::resource_list::ResourceList;
-use crate::azure::body::progress;
-use crate::azure::kinds::{Kind, ListScope};
-use crate::engine::cloud::{Cloud, Key, ResourceKind};
-use crate::engine::kind_rules::KindRules;
-use crate::engine::resource::{self, Progress};
+use crate::arm::error::ArmError;
+use crate::arm::id::ResourceId;
+use crate::arm::resource_list::ResourceList;
+use crate::body::progress;
+use crate::kinds::{Kind, ListScope};
 
 /// Azure Resource Manager.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
+use hyperlink_engine::client::Reconcile;
+use hyperlink_engine::lists::{Lists, in_time};
 use tokio::time::Instant;
 
 use super::kinds::Kind;
 use super::kinds::load_balancer::{Frontend, internal_frontends};
-use crate::azure::arm::client::Client;
-use crate::azure::arm::error::ArmError;
-use crate::azure::arm::id::{SubscriptionId, lower};
-use crate::engine::client::Reconcile;
-use crate::engine::lists::{Lists, in_time};
+use crate::arm::client::Client;
+use crate::arm::error::ArmError;
+use crate::arm::id::{SubscriptionId, lower};
 
 /// The frontends of one process, by the path of the list of load balancers.
 #[derive(Debug, Default)]

@@ -1,7 +1,8 @@
 //! What the engine keeps between reconciles, for resources of ARM.
 
-use crate::azure::cloud::Arm;
-use crate::engine::{inventory, observation_cache};
+use hyperlink_engine::{inventory, observation_cache};
+
+use crate::cloud::Arm;
 
 /// What this process last observed of each resource.
 pub type ObservationCache = observation_cache::ObservationCache<Arm>;

@@ -1,7 +1,8 @@
 //! The engine's steps, for resources of ARM.
 
-use crate::azure::cloud::Arm;
-use crate::engine::plan;
+use hyperlink_engine::plan;
+
+use crate::cloud::Arm;
 
 /// One resource, what to do with it, and why.
 pub type Step = plan::Step<Arm>;

@@ -268,8 +268,8 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::engine::failure::Class;
-    use crate::engine::sample::{Error, Key, Kind, ObservationCache, Observed, Step};
+    use crate::failure::Class;
+    use crate::sample::{Error, Key, Kind, ObservationCache, Observed, Step};
 
     #[test]
     fn write_over_a_resource_holds_only_for_the_observed_version() {

@@ -269,9 +269,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::failure::{Class, Failure};
-    use crate::engine::resource::Difference;
-    use crate::engine::sample::{Error, Key, Kind, Observed, Sample};
+    use crate::failure::{Class, Failure};
+    use crate::resource::Difference;
+    use crate::sample::{Error, Key, Kind, Observed, Sample};
 
     /// A resource whose JSON itself gives the answers that the rule needs.
     #[derive(Debug)]

@@ -95,8 +95,8 @@ impl<K: Key> WriteQueue<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::cloud::Key as _;
-    use crate::engine::sample::Key;
+    use crate::cloud::Key as _;
+    use crate::sample::Key;
 
     const LASTS: Duration = Duration::from_secs(3);
 

@@ -130,22 +130,6 @@ const BANS: &[Ban] = &[
         why: "the wire knows no Kubernetes and no custom resource",
     },
     Ban {
-        modules: &["azure"],
-        layers: &[],
-        paths: &["kube", "k8s_openapi", "crate"],
-        but_modules: &[],
-        but_paths: &["crate::azure", "crate::engine"],
-        why: "src/azure knows the engine, and no Kubernetes: it could be a crate",
-    },
-    Ban {
-        modules: &["engine"],
-        layers: &[],
-        paths: &["kube", "k8s_openapi", "crate"],
-        but_modules: &[],
-        but_paths: &["crate::engine"],
-        why: "src/engine knows no cloud and no Kubernetes: it could be a crate",
-    },
-    Ban {
         modules: &["hypershift"],
         layers: &[],
         paths: &["crate::controllers", "crate::observer"],
@@ -304,12 +288,31 @@ fn layer(file: &str) -> Option<Layer> {
     closest.map(|(_, layer)| *layer)
 }
 
+/// The crates' first files. The compiler keeps the crates apart.
+const ROOTS: [&str; 4] = ["lib.rs", "main.rs", "azure/lib.rs", "engine/lib.rs"];
+
+/// The folder of the crate with which a path begins: `hyperlink_azure::kinds` is in `azure`.
+fn crate_of(file: &str, first: &str) -> Option<&'static str> {
+    match first {
+        "crate" => Some(
+            ["azure", "engine"]
+                .into_iter()
+                .find(|folder| fits(folder, file))
+                .unwrap_or_default(),
+        ),
+        "hyperlink" => Some(""),
+        "hyperlink_azure" => Some("azure"),
+        "hyperlink_engine" => Some("engine"),
+        _ => None,
+    }
+}
+
 /// The module that a file is: `azure/arm/auth/mod.rs` is `azure`, `auth`.
 fn module(file: &str) -> Vec<String> {
     let parts: Vec<&str> = file.trim_end_matches(".rs").split('/').collect();
     let parts = match parts.as_slice() {
-        [before @ .., "mod"] => before,
-        ["main" | "lib"] => &[],
+        [before @ .., "mod" | "lib"] => before,
+        ["main"] => &[],
         all => all,
     };
     parts.iter().map(|part| (*part).to_owned()).collect()
@@ -319,10 +322,16 @@ fn module(file: &str) -> Vec<String> {
 fn absolute(file: &str, path: &Path) -> Vec<String> {
     let mut base = module(file);
     let mut rest = path.segments.as_slice();
-    match rest.first().map(String::as_str) {
-        Some("hyperlink") => return [&["crate".to_owned()], &rest[1..]].concat(),
-        Some("self" | "super") => {}
-        _ => return rest.to_vec(),
+    let first = rest.first().map(String::as_str).unwrap_or_default();
+    if let Some(folder) = crate_of(file, first) {
+        let folder = Some(folder.to_owned()).filter(|folder| !folder.is_empty());
+        return std::iter::once("crate".to_owned())
+            .chain(folder)
+            .chain(rest[1..].iter().cloned())
+            .collect();
+    }
+    if !matches!(first, "self" | "super") {
+        return rest.to_vec();
     }
     while let Some(first) = rest.first() {
         match first.as_str() {
@@ -353,7 +362,7 @@ fn owner<'a>(path: &[String], read: &BTreeMap<&'a str, Source>) -> Option<(&'a s
 /// The files that are reached from the roots, and whether only as tests.
 fn named<'a>(read: &BTreeMap<&'a str, Source>) -> BTreeMap<&'a str, bool> {
     let mut reached = BTreeMap::new();
-    let mut open: Vec<(&str, bool)> = ["lib.rs", "main.rs"].map(|root| (root, false)).to_vec();
+    let mut open: Vec<(&str, bool)> = ROOTS.map(|root| (root, false)).to_vec();
     let mut visited = BTreeSet::new();
     while let Some((file, for_tests)) = open.pop() {
         let Some((file, source)) = read.get_key_value(file) else {

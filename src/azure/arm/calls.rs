@@ -1,16 +1,16 @@
 //! The calls of the engine, as the client sends them.
 
+use hyperlink_engine::client::{self, Accepted, Condition, Execution, OperationState, Reconcile, WriteError};
 use serde_json::Value;
 use url::Url;
 
-use crate::azure::arm::client::{Answer, Client};
-use crate::azure::arm::error::ArmError;
-use crate::azure::arm::id::ResourceId;
-use crate::azure::arm::message::shows;
-use crate::azure::arm::resource_list::ResourceList;
-use crate::azure::cloud::Arm;
-use crate::azure::kinds::Kind;
-use crate::engine::client::{self, Accepted, Condition, Execution, OperationState, Reconcile, WriteError};
+use crate::arm::client::{Answer, Client};
+use crate::arm::error::ArmError;
+use crate::arm::id::ResourceId;
+use crate::arm::message::shows;
+use crate::arm::resource_list::ResourceList;
+use crate::cloud::Arm;
+use crate::kinds::Kind;
 
 impl client::Client<Arm> for Client {
     async fn get(&self, reconcile: Reconcile, kind: Kind, id: &ResourceId) -> Result<Value, ArmError> {

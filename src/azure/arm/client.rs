@@ -6,21 +6,21 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::{Method, Request, Response};
+use hyperlink_engine::call_budget::CallBudgets;
+use hyperlink_engine::client::{Condition, OperationState, Reconcile, WriteError};
+use hyperlink_engine::failure::Class;
 use serde_json::Value;
 use tokio::time::Instant;
 use url::Url;
 
-use crate::azure::arm::error::{ArmError, CALL_BUDGET_EXHAUSTED};
-use crate::azure::arm::id::{ResourceId, SubscriptionId};
-use crate::azure::arm::message::{conditional, is_sendable, request, retry_after, shows};
-use crate::azure::arm::operation;
-use crate::azure::arm::ports::{CallVerb, Counters, Gate, ObservedCall};
-use crate::azure::arm::throttle::{Budget, Counts, Throttle, count_budgets};
-use crate::azure::arm::transport::{Transport, TransportError};
-use crate::azure::kinds::Kind;
-use crate::engine::call_budget::CallBudgets;
-use crate::engine::client::{Condition, OperationState, Reconcile, WriteError};
-use crate::engine::failure::Class;
+use crate::arm::error::{ArmError, CALL_BUDGET_EXHAUSTED};
+use crate::arm::id::{ResourceId, SubscriptionId};
+use crate::arm::message::{conditional, is_sendable, request, retry_after, shows};
+use crate::arm::operation;
+use crate::arm::ports::{CallVerb, Counters, Gate, ObservedCall};
+use crate::arm::throttle::{Budget, Counts, Throttle, count_budgets};
+use crate::arm::transport::{Transport, TransportError};
+use crate::kinds::Kind;
 
 /// The largest number of pages of one list.
 const MAX_PAGES: usize = 1_000;

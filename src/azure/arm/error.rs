@@ -3,9 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use hyperlink_engine::failure::{Class, Failure};
 use serde_json::Value;
-
-use crate::engine::failure::{Class, Failure};
 
 /// An ARM error. `Display` shows its code and advice, which are stable; Azure's own text is for the log.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use uuid::Uuid;
 
-use crate::azure::kinds::Kind;
+use crate::kinds::Kind;
 
 /// Why a text is not an ARM id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

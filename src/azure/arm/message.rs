@@ -5,11 +5,11 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH, RETRY_AFTER};
 use http::{HeaderMap, Method, Request};
+use hyperlink_engine::client::Condition;
 use serde_json::Value;
 use url::Url;
 
-use crate::azure::arm::id::{ResourceId, same};
-use crate::engine::client::Condition;
+use crate::arm::id::{ResourceId, same};
 
 /// A request for JSON, with this body.
 pub(super) fn request(method: Method, url: &Url, body: Option<&Value>) -> Request<Bytes> {

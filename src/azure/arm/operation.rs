@@ -1,12 +1,12 @@
 //! The state of a long-running operation, as its URL shows it.
 //! (<https://learn.microsoft.com/azure/azure-resource-manager/management/async-operations>)
 
+use hyperlink_engine::client::OperationState;
+use hyperlink_engine::failure::Class;
 use serde_json::Value;
 
-use crate::azure::arm::client::Answer;
-use crate::azure::arm::error::ArmError;
-use crate::engine::client::OperationState;
-use crate::engine::failure::Class;
+use crate::arm::client::Answer;
+use crate::arm::error::ArmError;
 
 /// Reads the state from an answer of the operation's URL.
 ///

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use crate::azure::kinds::Kind;
-use crate::engine::failure::Class;
+use hyperlink_engine::failure::Class;
+
+use crate::kinds::Kind;
 
 /// Is asked right before each write is sent. Loss of leadership shuts it.
 pub trait Gate: Send + Sync {

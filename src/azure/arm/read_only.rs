@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::{Method, Request, Response};
 
-use crate::azure::arm::ports::Gate;
-use crate::azure::arm::transport::{Transport, TransportError};
+use crate::arm::ports::Gate;
+use crate::arm::transport::{Transport, TransportError};
 
 /// A transport that sends GET requests and refuses all others.
 pub struct ReadOnly(pub Arc<dyn Transport>);

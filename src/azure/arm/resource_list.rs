@@ -1,8 +1,9 @@
 //! The lists of ARM: the resources of a kind in a subscription, a group or a parent resource.
 
-use crate::azure::arm::id::{ResourceId, SubscriptionId, lower, same};
-use crate::azure::kinds::{Kind, ListScope};
-use crate::engine::cloud::List;
+use hyperlink_engine::cloud::List;
+
+use crate::arm::id::{ResourceId, SubscriptionId, lower, same};
+use crate::kinds::{Kind, ListScope};
 
 /// A list of the resources of one kind.
 #[derive(Debug)]

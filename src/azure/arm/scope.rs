@@ -1,8 +1,8 @@
 //! Parts of Azure that a control plane may use: a subscription, a resource group or a virtual network. Parsed once,
 //! compared the way ARM does.
 
-use crate::azure::arm::id::{IdError, ResourceId, SubscriptionId, is_group_name, same};
-use crate::azure::kinds::Kind;
+use crate::arm::id::{IdError, ResourceId, SubscriptionId, is_group_name, same};
+use crate::kinds::Kind;
 
 /// A part of Azure, with everything in it.
 #[derive(Debug, Clone, PartialEq, Eq)]

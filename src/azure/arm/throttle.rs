@@ -7,9 +7,9 @@ use std::time::Duration;
 use http::HeaderMap;
 use tokio::time::Instant;
 
-use crate::azure::arm::id::SubscriptionId;
-use crate::azure::arm::ports::Counters;
-use crate::azure::kinds::Kind;
+use crate::arm::id::SubscriptionId;
+use crate::arm::ports::Counters;
+use crate::kinds::Kind;
 
 /// A request budget. Azure counts reads, writes and deletes separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -9,9 +9,9 @@ use http::header::AUTHORIZATION;
 use http::{Method, StatusCode};
 use url::Url;
 
-use crate::azure::arm::auth::{AuthError, Cloud, Token, TokenSource};
-use crate::azure::arm::error::{ArmError, NoAnswer};
-use crate::azure::arm::https;
+use crate::arm::auth::{AuthError, Cloud, Token, TokenSource};
+use crate::arm::error::{ArmError, NoAnswer};
+use crate::arm::https;
 
 /// The longest answer that is read, in bytes: ARM's own limit.
 /// Source: <https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits>

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use serde_json::Value;
 
 use super::{Kind, KindSpec, NETWORK, NETWORK_API, Rules};
-use crate::azure::arm::id::{ResourceId, lower};
-use crate::azure::body::id_at;
+use crate::arm::id::{ResourceId, lower};
+use crate::body::id_at;
 
 /// What generic code has to know of load balancers.
 pub const SPEC: KindSpec = KindSpec {

@@ -78,8 +78,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::azure::kinds::Kind;
-    use crate::engine::kind_rules::Resync;
+    use crate::kinds::Kind;
+    use hyperlink_engine::kind_rules::Resync;
 
     #[test]
     fn every_kind_has_a_label_and_a_type_of_its_own() {

@@ -5,15 +5,15 @@ pub mod access;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use hyperlink_engine::kind_rules::ListRules;
+use hyperlink_engine::resource::{Difference, Owned, Resource};
 use serde_json::{Value, json};
 
 use super::{Kind, KindSpec, ListScope, MAX_NAME, NETWORK, NETWORK_API, Rules};
-use crate::azure::arm::id::{ResourceId, SubscriptionId, same};
-use crate::azure::body::{base, id_at, mark, set};
-use crate::azure::cloud::Arm;
-use crate::azure::owner_tags::{MAX_TAGS, OwnerTags, Stamp, Stamped};
-use crate::engine::kind_rules::ListRules;
-use crate::engine::resource::{Difference, Owned, Resource};
+use crate::arm::id::{ResourceId, SubscriptionId, same};
+use crate::body::{base, id_at, mark, set};
+use crate::cloud::Arm;
+use crate::owner_tags::{MAX_TAGS, OwnerTags, Stamp, Stamped};
 
 /// What generic code has to know of Private Link Services.
 pub const SPEC: KindSpec = KindSpec {

@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use hyperlink_engine::kind_rules::{ListRules, Resync};
+use hyperlink_engine::resource::{Difference, Owned, Resource};
 use serde_json::{Value, json};
 
 use super::zone::{DNS_API, DNS_SERVICE, rows};
 use super::{Kind, KindSpec, ListScope, NETWORK, Rules};
-use crate::azure::arm::id::ResourceId;
-use crate::azure::body::{base, mark, set};
-use crate::azure::cloud::Arm;
-use crate::azure::owner_tags::OwnerTags;
-use crate::engine::kind_rules::{ListRules, Resync};
-use crate::engine::resource::{Difference, Owned, Resource};
+use crate::arm::id::ResourceId;
+use crate::body::{base, mark, set};
+use crate::cloud::Arm;
+use crate::owner_tags::OwnerTags;
 
 /// What generic code has to know of A record sets.
 pub const SPEC: KindSpec = KindSpec {

@@ -1,7 +1,8 @@
 //! What calls and the engine have to know of a kind of resources.
 
-use crate::azure::cloud::Arm;
-use crate::engine::kind_rules::KindRules;
+use hyperlink_engine::kind_rules::KindRules;
+
+use crate::cloud::Arm;
 
 /// All that is asked about a kind outside its file. Each kind's file has one, as `SPEC`.
 #[derive(Debug, Clone)]

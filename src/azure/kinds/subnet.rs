@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
+use hyperlink_engine::kind_rules::{ListRules, WriteTimes};
+use hyperlink_engine::resource::{Difference, Owned, Resource};
 use ipnet::Ipv4Net;
 use serde_json::{Value, json};
 
 use super::{Kind, KindSpec, ListScope, MAX_NAME, NETWORK, NETWORK_API, Rules};
-use crate::azure::arm::id::{ResourceId, lower};
-use crate::azure::body::{base, set};
-use crate::azure::cloud::Arm;
-use crate::engine::kind_rules::{ListRules, WriteTimes};
-use crate::engine::resource::{Difference, Owned, Resource};
+use crate::arm::id::{ResourceId, lower};
+use crate::body::{base, set};
+use crate::cloud::Arm;
 
 /// What generic code has to know of subnets.
 pub const SPEC: KindSpec = KindSpec {

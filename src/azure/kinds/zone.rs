@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
+use hyperlink_engine::kind_rules::ListRules;
+use hyperlink_engine::resource::{Difference, Owned, Resource};
 use serde_json::{Value, json};
 
 use super::{Kind, KindSpec, ListScope, NETWORK, Rules};
-use crate::azure::arm::id::ResourceId;
-use crate::azure::body::{base, mark, set};
-use crate::azure::cloud::Arm;
-use crate::azure::owner_tags::OwnerTags;
-use crate::engine::kind_rules::ListRules;
-use crate::engine::resource::{Difference, Owned, Resource};
+use crate::arm::id::ResourceId;
+use crate::body::{base, mark, set};
+use crate::cloud::Arm;
+use crate::owner_tags::OwnerTags;
 
 /// The api-version of private DNS.
 pub(super) const DNS_API: &str = "2024-06-01";

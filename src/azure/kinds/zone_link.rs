@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
+use hyperlink_engine::kind_rules::{ListRules, Resync};
+use hyperlink_engine::resource::{Difference, Owned, Resource};
 use serde_json::{Value, json};
 
 use super::zone::{DNS_API, DNS_SERVICE, MAX_DNS_TAGS, links, rows};
 use super::{Kind, KindSpec, ListScope, MAX_NAME, NETWORK, Rules};
-use crate::azure::arm::id::ResourceId;
-use crate::azure::body::{base, id_at, mark, set};
-use crate::azure::cloud::Arm;
-use crate::azure::owner_tags::OwnerTags;
-use crate::engine::kind_rules::{ListRules, Resync};
-use crate::engine::resource::{Difference, Owned, Resource};
+use crate::arm::id::ResourceId;
+use crate::body::{base, id_at, mark, set};
+use crate::cloud::Arm;
+use crate::owner_tags::OwnerTags;
 
 /// What generic code has to know of virtual network links.
 pub const SPEC: KindSpec = KindSpec {

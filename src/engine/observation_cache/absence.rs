@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::engine::cloud::Cloud;
-use crate::engine::resource::{MISSED, Observed};
+use crate::cloud::Cloud;
+use crate::resource::{MISSED, Observed};
 
 /// Whether a resource was ever there, and since when it is not found.
 #[derive(Debug, Default)]
@@ -94,7 +94,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::engine::sample::Observed;
+    use crate::sample::Observed;
 
     #[tokio::test(start_paused = true)]
     async fn what_was_there_is_missed_first_and_gone_later() {

@@ -9,10 +9,10 @@ use super::observation::{Hold, Observation};
 use super::unreported::Unreported;
 use super::writes::Writes;
 use super::{Operation, SHOWS_LATE};
-use crate::engine::cloud::Cloud;
-use crate::engine::failure::Failure;
-use crate::engine::plan::Change;
-use crate::engine::resource::{GONE_FOR, Observed};
+use crate::cloud::Cloud;
+use crate::failure::Failure;
+use crate::plan::Change;
+use crate::resource::{GONE_FOR, Observed};
 
 /// When the cloud accepted a DELETE and its end is not known, it counts as executed after reads have found nothing for
 /// this long.
@@ -137,8 +137,8 @@ impl<C: Cloud> Entry<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::failure::Class;
-    use crate::engine::sample::{Error, Kind, Observed, Operation};
+    use crate::failure::Class;
+    use crate::sample::{Error, Kind, Observed, Operation};
 
     const HOLD: Hold = Hold {
         due_after: Duration::from_secs(100),

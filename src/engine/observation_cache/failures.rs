@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::engine::cloud::Cloud;
-use crate::engine::failed_reads::FailedReads;
-use crate::engine::failure::Failure;
+use crate::cloud::Cloud;
+use crate::failed_reads::FailedReads;
+use crate::failure::Failure;
 
 /// What has failed of one resource.
 #[derive(Debug, Default)]
@@ -113,8 +113,8 @@ impl<C: Cloud> ResourceFailures<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::failure::Class;
-    use crate::engine::sample::{Error, Sample};
+    use crate::failure::Class;
+    use crate::sample::{Error, Sample};
 
     fn down() -> Error {
         Error::own(Class::Down, "X")

@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Entry, ObservationCache};
-use crate::engine::cloud::{Cloud, Key};
-use crate::engine::resource::GONE_FOR;
+use crate::cloud::{Cloud, Key};
+use crate::resource::GONE_FOR;
 
 impl<C: Cloud> ObservationCache<C> {
     /// Whether the resource is gone for certain: its DELETE by this process was observed to succeed, or reads have

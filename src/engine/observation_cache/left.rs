@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Entry, ObservationCache};
-use crate::engine::cloud::Cloud;
+use crate::cloud::Cloud;
 
 /// A resource whose read has been due for this long is read by no reconcile now: its custom resource is gone, paused or
 /// served by another process.

@@ -6,9 +6,9 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::absence::Absence;
-use crate::engine::cloud::Cloud;
-use crate::engine::inventory::Listed;
-use crate::engine::resource::{Observed, Progress};
+use crate::cloud::Cloud;
+use crate::inventory::Listed;
+use crate::resource::{Observed, Progress};
 
 /// How long a ready resource is not read.
 #[derive(Debug, Clone, Copy)]
@@ -227,7 +227,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::sample::{Observed, Sample};
+    use crate::sample::{Observed, Sample};
 
     const HOLD: Hold = Hold {
         due_after: Duration::from_secs(100),

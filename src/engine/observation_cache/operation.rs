@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use crate::engine::cloud::Cloud;
+use crate::cloud::Cloud;
 
 /// A long-running operation that this process has started.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,8 +8,8 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::Instant;
 
 use super::ObservationCache;
-use crate::engine::cloud::{Cloud, Key, ResourceKind};
-use crate::engine::kind_rules::WriteTimes;
+use crate::cloud::{Cloud, Key, ResourceKind};
+use crate::kind_rules::WriteTimes;
 
 /// An operation that takes longer than this no longer holds up other writes: the cloud decides.
 const STUCK: Duration = Duration::from_secs(30);

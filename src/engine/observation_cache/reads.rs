@@ -6,10 +6,10 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::ObservationCache;
-use crate::engine::cloud::{Cloud, Key, List, ResourceKind};
-use crate::engine::failure::Failure;
-use crate::engine::inventory::{Listed, list_of};
-use crate::engine::resource::Observed;
+use crate::cloud::{Cloud, Key, List, ResourceKind};
+use crate::failure::Failure;
+use crate::inventory::{Listed, list_of};
+use crate::resource::Observed;
 
 impl<C: Cloud> ObservationCache<C> {
     /// Stores a failed read. Returns the wait until the next one, which grows with each failure.

@@ -5,9 +5,9 @@ use rstest::rstest;
 use serde_json::Value;
 
 use super::*;
-use crate::engine::failure::{Class, Failure};
-use crate::engine::inventory::Listed;
-use crate::engine::sample::{Error, Key, Kind, ObservationCache, Observed, Operation};
+use crate::failure::{Class, Failure};
+use crate::inventory::Listed;
+use crate::sample::{Error, Key, Kind, ObservationCache, Observed, Operation};
 
 mod abandoned;
 mod gone;

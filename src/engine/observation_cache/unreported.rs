@@ -1,6 +1,6 @@
 //! What is to be reported once about one resource.
 
-use crate::engine::plan::Change;
+use crate::plan::Change;
 
 /// What this process has changed about a resource and not reported yet.
 #[derive(Debug, Default)]

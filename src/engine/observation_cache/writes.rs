@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::puts::Puts;
 use super::{LONGEST_POLL, Operation};
-use crate::engine::cloud::Cloud;
+use crate::cloud::Cloud;
 
 /// The writes of one resource by this process.
 #[derive(Debug, Default)]
@@ -133,7 +133,7 @@ impl<C: Cloud> Writes<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::sample::{Operation, Sample};
+    use crate::sample::{Operation, Sample};
 
     fn operation(deletes: bool, began: Instant) -> Operation {
         Operation {

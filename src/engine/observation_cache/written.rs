@@ -5,9 +5,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Entry, ObservationCache, Operation};
-use crate::engine::cloud::Cloud;
-use crate::engine::plan::Change;
-use crate::engine::resource::Observed;
+use crate::cloud::Cloud;
+use crate::plan::Change;
+use crate::resource::Observed;
 
 impl<C: Cloud> ObservationCache<C> {
     /// The operation under way on the resource.

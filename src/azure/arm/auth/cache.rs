@@ -12,9 +12,9 @@ use futures::future::{BoxFuture, Shared};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::azure::arm::auth::credential::Credential;
-use crate::azure::arm::auth::life::{Life, Next};
-use crate::azure::arm::auth::{AuthError, Cloud, CredentialSource, Token, TokenSource, TokenState};
+use crate::arm::auth::credential::Credential;
+use crate::arm::auth::life::{Life, Next};
+use crate::arm::auth::{AuthError, Cloud, CredentialSource, Token, TokenSource, TokenState};
 
 /// The longest that a caller waits for a token.
 const PATIENCE: Duration = Duration::from_secs(15);

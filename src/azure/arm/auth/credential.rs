@@ -23,10 +23,10 @@ use azure_identity::{
 use futures::StreamExt;
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::azure::arm::auth::cache::{Issued, Issuer};
-use crate::azure::arm::auth::file::{self, CredentialsFile};
-use crate::azure::arm::auth::{AuthError, Cloud, CredentialSource, Token};
-use crate::azure::arm::https;
+use crate::arm::auth::cache::{Issued, Issuer};
+use crate::arm::auth::file::{self, CredentialsFile};
+use crate::arm::auth::{AuthError, Cloud, CredentialSource, Token};
+use crate::arm::https;
 
 /// The longest answer of a token endpoint that is read, in bytes.
 const ANSWER_LIMIT: usize = 256 * 1024;

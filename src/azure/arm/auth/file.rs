@@ -5,7 +5,7 @@ use std::path::Path;
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use crate::azure::arm::auth::AuthError;
+use crate::arm::auth::AuthError;
 
 /// HyperShift's credentials file: YAML or JSON.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::azure::arm::auth::{AuthError, Token};
+use crate::arm::auth::{AuthError, Token};
 
 /// The wait after the first failure. It doubles with each further one, up to [`LAST_RETRY`].
 const FIRST_RETRY: Duration = Duration::from_secs(1);

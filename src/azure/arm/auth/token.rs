@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use http::HeaderValue;
 
-use crate::azure::arm::auth::AuthError;
+use crate::arm::auth::AuthError;
 
 /// A bearer token, ready to be sent. `Debug` does not show it.
 #[derive(Debug, Clone, PartialEq, Eq)]

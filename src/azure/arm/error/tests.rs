@@ -2,8 +2,8 @@ use rstest::rstest;
 use serde_json::json;
 
 use super::*;
-use crate::azure::arm::error::ArmError;
-use crate::engine::failure::Class;
+use crate::arm::error::ArmError;
+use hyperlink_engine::failure::Class;
 
 #[rstest]
 #[case::resource_is_not_there(404, &["ResourceNotFound"], Class::Gone)]

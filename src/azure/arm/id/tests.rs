@@ -1,8 +1,8 @@
 use rstest::rstest;
 
 use super::*;
-use crate::azure::arm::id::ResourceId;
-use crate::azure::kinds::Kind;
+use crate::arm::id::ResourceId;
+use crate::kinds::Kind;
 
 const PLS: &str = "/subscriptions/AAAA/resourcegroups/Mgmt/providers/microsoft.network/privatelinkservices/pls-1";
 

@@ -1,15 +1,15 @@
 //! Who may connect to a Private Link Service that is only to lose subscriptions, not gain any.
 
-use crate::azure::cloud::Arm;
 use std::collections::BTreeSet;
 
+use hyperlink_engine::resource::{Difference, Owned, Resource};
 use serde_json::Value;
 
 use super::{OwnedPrivateLinkService, subscriptions};
-use crate::azure::arm::id::{ResourceId, SubscriptionId};
-use crate::azure::body::base;
-use crate::azure::kinds::Kind;
-use crate::engine::resource::{Difference, Owned, Resource};
+use crate::arm::id::{ResourceId, SubscriptionId};
+use crate::body::base;
+use crate::cloud::Arm;
+use crate::kinds::Kind;
 
 /// The lists of the subscriptions that see a service, and of those whose connections it approves at once.
 const LISTS: [&str; 2] = ["visibility", "autoApproval"];
@@ -66,7 +66,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::azure::owner_tags::{OwnerTags, Stamp};
+    use crate::owner_tags::{OwnerTags, Stamp};
 
     fn narrowed() -> Narrowed {
         let id = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateLinkServices/pls-x";

@@ -1,5 +1,5 @@
 use super::*;
-use crate::azure::arm::id::ResourceId;
+use crate::arm::id::ResourceId;
 
 const NET: &str = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
 
