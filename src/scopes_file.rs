@@ -12,8 +12,11 @@ use crate::http::ReadinessItem;
 use crate::hypershift::scopes::{AllowedScopes, AllowedScopesError};
 use crate::metrics::Metrics;
 
-/// The time between two reads of the file. A ConfigMap's file is a link that is replaced, so its times say nothing.
-const INTERVAL: Duration = Duration::from_secs(2);
+/// The time between two reads of the file of `--allow-scopes`. A ConfigMap's file is a link that is replaced, so its
+/// times say nothing.
+///
+/// Rule: `docs/permissions.md`.
+const SCOPES_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -74,7 +77,7 @@ impl ScopesFile {
                     );
                 }
             }
-            tokio::time::sleep(INTERVAL).await;
+            tokio::time::sleep(SCOPES_INTERVAL).await;
         }
     }
 
@@ -144,7 +147,7 @@ mod tests {
         fs::write(&path, &TWO[..TWO.len() - 4]).unwrap();
         let stale = "[+] allowed scopes: 2 entries of the last good file";
         shows(&readiness, &metrics, stale, 1).await;
-        tokio::time::sleep(3 * INTERVAL).await;
+        tokio::time::sleep(3 * SCOPES_INTERVAL).await;
         assert!(readiness.report().1.contains(stale), "as long as it is no use");
         fs::write(&path, format!("{TWO} # The same.")).unwrap();
         shows(&readiness, &metrics, "[+] allowed scopes: 2 entries\n", 0).await;
@@ -173,7 +176,7 @@ mod tests {
             if ready && report.contains(text) && rendered.lines().any(|line| line == sample) {
                 return;
             }
-            tokio::time::sleep(INTERVAL).await;
+            tokio::time::sleep(SCOPES_INTERVAL).await;
         }
         panic!("{text} is not in {:?}", readiness.report());
     }

@@ -23,7 +23,7 @@ use crate::telemetry;
 pub(super) const LOG_FORMAT: &str = "HYPERLINK_LOG_FORMAT";
 
 /// The longest interval that a setting may have.
-const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
+const LONGEST_SETTING: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The clouds, spelt as HostedControlPlanes spell them. The last three need their addresses as settings.
 const CLOUDS: [&str; 6] = [
@@ -45,7 +45,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, &'static str> {
     match Duration::try_from(signed) {
         Err(_) => Err(wrong),
         Ok(Duration::ZERO) => Err("must be longer than nothing"),
-        Ok(duration) if duration > LONGEST => Err("longer than a week"),
+        Ok(duration) if duration > LONGEST_SETTING => Err("longer than a week"),
         Ok(duration) => Ok(duration),
     }
 }

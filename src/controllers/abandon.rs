@@ -19,7 +19,7 @@ use crate::runtime::event::{Event, What};
 /// The Event if the custom resource may be released now; none if it may not.
 ///
 /// A failure that time can solve does not release it: at least one failure has to be a denial, and a person has to
-/// allow it. What has been locked, or refused as in use, for [`OVERDUE`] needs no permission: whoever set the lock
+/// allow it. What has been locked, or refused as in use, for [`LEFT_AFTER`] needs no permission: whoever set the lock
 /// keeps what is locked, and everything else is gone by then. `failing` gives how long each step has failed.
 pub fn permission(
     cr: &AzurePrivateLinkService,
@@ -33,7 +33,7 @@ pub fn permission(
     let remaining = steps.map(|(step, outcome)| Remaining {
         step,
         error: error_of(step, outcome),
-        is_overdue: failing(step) >= OVERDUE,
+        is_overdue: failing(step) >= LEFT_AFTER,
     });
     let remaining: Vec<Remaining<'_>> = remaining.collect();
     let only_waits = remaining
@@ -104,8 +104,11 @@ pub fn guest_is_locked(cr: &AzurePrivateLinkService) -> bool {
     reasons.any(|reason| reason == Reason::ScopeLocked.as_str())
 }
 
-/// How long to wait for what is locked, or is or seems to be in use, when everything else is gone.
-pub const OVERDUE: Duration = Duration::from_secs(600);
+/// How long a deletion waits for what is locked, or is or seems to be in use, when everything else is gone. After that
+/// it is left in Azure.
+///
+/// Rule: D3 in `docs/compatibility.md`.
+pub const LEFT_AFTER: Duration = Duration::from_secs(600);
 
 fn is_lock(error: &ArmError) -> bool {
     error.code.eq_ignore_ascii_case("ScopeLocked")

@@ -25,7 +25,10 @@ use crate::runtime::call::{ReconcileError, within};
 /// How many custom resources of a namespace are served; HyperShift creates two.
 pub const MOST: usize = 8;
 
-/// How long it is not reported again that some of a namespace are not served: one too many may come and go without end.
+/// How long it is not reported again that some custom resources of a namespace are not served. One too many may come
+/// and go without end.
+///
+/// Rule: D5 in `docs/compatibility.md`.
 const REPORTED_FOR: Duration = Duration::from_secs(600);
 
 /// How many custom resources are read at once from a list.

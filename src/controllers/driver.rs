@@ -34,8 +34,9 @@ use crate::runtime::call::{ReconcileError, changing, within};
 use crate::runtime::event::Event;
 use crate::runtime::requeue::Requeue;
 
-/// What was read this shortly before a reconcile counts as read in it: after a conflict the next one begins at once.
-const JUST_NOW: Duration = Duration::from_millis(500);
+/// What was read of Azure this shortly before a reconcile counts as read in it. After a conflict the next reconcile
+/// begins at once.
+const COUNTS_AS_READ: Duration = Duration::from_millis(500);
 
 /// When a reconcile began, and the deletion that it serves.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +57,7 @@ pub async fn decided<X>(
     decide: &mut impl FnMut(&Facts) -> Result<(Decision, X), Needs>,
 ) -> (Decision, X) {
     let mut read_again = HashSet::new();
-    let just_now = times.began.checked_sub(JUST_NOW).unwrap_or(times.began);
+    let just_now = times.began.checked_sub(COUNTS_AS_READ).unwrap_or(times.began);
     loop {
         let (decision, extra) = until_decided(cx, reconcile, facts, decide).await;
         let mut invalidated = execute::invalidate_cached(&decision.steps, &cx.arm.observations, just_now);
@@ -200,7 +201,7 @@ pub fn requeue(cx: &Context, decision: &Decision, now: Instant) -> Requeue {
 /// left.
 pub fn await_locks(cx: &Context, decision: &Decision, outcomes: &[Outcome], now: Instant) {
     for step in abandon::locked(decision, outcomes) {
-        let remaining = abandon::OVERDUE.checked_sub(cx.arm.observations.failing_for(&step.key, now));
+        let remaining = abandon::LEFT_AFTER.checked_sub(cx.arm.observations.failing_for(&step.key, now));
         if let Some(remaining) = remaining.filter(|remaining| !remaining.is_zero()) {
             cx.arm.observations.expedite(&step.key, remaining, now);
         }

@@ -13,6 +13,12 @@ use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::load_balancer::Frontend;
 
+/// The greatest age of a list that is searched for a frontend that must have just appeared, and so how soon it can be
+/// read again. Whatever appears, and wherever, the list is not read more often.
+///
+/// Rule: `docs/sizing.md`.
+pub const NEW_LIST_AGE: Duration = Duration::from_secs(1);
+
 /// Something that a decision needs to know.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Need {

@@ -7,7 +7,7 @@ use futures::future::join_all;
 use tokio::time::Instant;
 
 use super::context::Context;
-use super::facts::{Facts, Need, Needs};
+use super::facts::{Facts, NEW_LIST_AGE, Need, Needs};
 use crate::azure::arm::client::Client;
 use crate::azure::arm::error::ArmError;
 use crate::azure::arm::id::SubscriptionId;
@@ -17,10 +17,6 @@ use crate::azure::kinds::load_balancer::Frontend;
 use crate::engine::client::Reconcile;
 use crate::engine::read::Reader;
 use crate::runtime::polls;
-
-/// The greatest age of a list that is searched for something that must have just appeared. Whatever appears, and
-/// wherever, the list is not read more often.
-const JUST_NOW: Duration = Duration::from_secs(1);
 
 /// Runs `decide` until it needs nothing more, and reads what it needs.
 pub async fn until_decided<T>(
@@ -61,7 +57,11 @@ async fn satisfy(cx: &Context, reconcile: Reconcile, facts: &mut Facts, needs: N
                 let list = format!("{subscription}/{}", group.as_deref().unwrap_or_default());
                 let held = !cx.polls.may_list(&namespace, &list, Instant::now());
                 // If the list is held back, another one for the namespace was read no longer ago than this.
-                let age = if held { polls::LIST_EACH + JUST_NOW } else { JUST_NOW };
+                let age = if held {
+                    polls::LIST_EACH + NEW_LIST_AGE
+                } else {
+                    NEW_LIST_AGE
+                };
                 let (read_at, found) = frontends(cx, reconcile, &subscription, group.as_deref(), age).await;
                 facts.frontends.insert((subscription.clone(), group.clone()), found);
                 facts.older_frontends |= read_at < reconcile.began;
@@ -208,11 +208,11 @@ mod tests {
         }
         let lists = azure.0.load(Ordering::SeqCst);
         assert!((10..=16).contains(&lists), "{lists} in a minute");
-        tokio::time::sleep(JUST_NOW).await;
+        tokio::time::sleep(NEW_LIST_AGE).await;
         for cluster in 0..20 {
             let namespace = format!("cluster-{cluster}");
             if search(&cx, &namespace).await {
-                tokio::time::sleep(JUST_NOW + Duration::from_millis(1)).await;
+                tokio::time::sleep(NEW_LIST_AGE + Duration::from_millis(1)).await;
                 assert!(!search(&cx, &namespace).await, "it is held up");
             }
         }

@@ -12,20 +12,26 @@ use tokio::time::Instant;
 /// before a write, the write, and a read after it.
 pub const BURST: u32 = 12;
 
-/// The time per call after the burst: as often as a service is polled while it changes. It doubles after each
-/// exhaustion.
-pub const INTERVAL: Duration = Duration::from_secs(4);
+/// The time in which a resource gains one more call once its burst of calls is used up: as often as a service is polled
+/// while it changes. It doubles after each exhaustion.
+///
+/// Rule: D3 in `docs/compatibility.md`.
+pub const CALL_INTERVAL: Duration = Duration::from_secs(4);
 
-/// The longest interval. A resource that was called too often must still be created or deleted, while it is read every
-/// few minutes as well.
-pub const MAX_INTERVAL: Duration = Duration::from_secs(60);
+/// The longest time in which a resource gains one more call. A resource that was called too often must still be created
+/// or deleted, while it is read every few minutes as well.
+///
+/// Rule: D3 in `docs/compatibility.md`.
+pub const MAX_CALL_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A refused caller has to wait for this many calls: a read, a second read before a write, and the write. With fewer, a
 /// reconcile would read again and again and never write.
 const CALLS_TO_WAIT_FOR: f64 = 3.0;
 
-/// After this long without a refusal, longer than any wait for [`CALLS_TO_WAIT_FOR`], the interval is the first one
-/// again.
+/// After this long without a refused call, a resource gains calls as fast as at first. It is longer than any wait for
+/// [`CALLS_TO_WAIT_FOR`].
+///
+/// Rule: D3 in `docs/compatibility.md`.
 const CALM: Duration = Duration::from_secs(300);
 
 /// How many times the budget of a resource that all clusters share is.
@@ -72,7 +78,7 @@ pub struct CallBudgets {
 impl Default for CallBudgets {
     fn default() -> Self {
         Self {
-            interval: INTERVAL,
+            interval: CALL_INTERVAL,
             buckets: Mutex::default(),
         }
     }
@@ -82,7 +88,7 @@ impl CallBudgets {
     /// Budgets that suffice for ready resources that are read every `resync`.
     pub fn for_resync(resync: Duration) -> Self {
         Self {
-            interval: INTERVAL.min(resync / 3).max(Duration::from_millis(1)),
+            interval: CALL_INTERVAL.min(resync / 3).max(Duration::from_millis(1)),
             buckets: Mutex::default(),
         }
     }
@@ -119,7 +125,7 @@ impl CallBudgets {
         }
         bucket.refused_at = Some(now);
         if !std::mem::replace(&mut bucket.refused, true) {
-            bucket.interval = (bucket.interval * 2).min(MAX_INTERVAL.max(first));
+            bucket.interval = (bucket.interval * 2).min(MAX_CALL_INTERVAL.max(first));
         }
         Err(bucket.interval.mul_f64(CALLS_TO_WAIT_FOR - bucket.left))
     }
@@ -207,7 +213,7 @@ mod tests {
         while budgets.take(false, "/x", now).is_ok() {}
         assert!(budgets.take(false, "/y", now).is_ok());
         let refused = budgets.take(false, "/X", now).unwrap_err();
-        assert!(refused <= 6 * INTERVAL);
+        assert!(refused <= 6 * CALL_INTERVAL);
     }
 
     #[tokio::test(start_paused = true)]
@@ -230,7 +236,7 @@ mod tests {
             for gap in gaps {
                 now += Duration::from_millis(gap);
                 allowed += u32::from(budgets.take(false, "/x", now).is_ok());
-                let limit = f64::from(BURST) + now.duration_since(began).as_secs_f64() / INTERVAL.as_secs_f64();
+                let limit = f64::from(BURST) + now.duration_since(began).as_secs_f64() / CALL_INTERVAL.as_secs_f64();
                 prop_assert!(f64::from(allowed) <= limit + 1e-6);
             }
         }

@@ -6,7 +6,9 @@ use tokio::time::Instant;
 
 /// After this many failed reads in a row, nothing is known any more of what was read, if they also took [`LONG`].
 const MANY: u32 = 3;
-/// How long reads have to fail until nothing is known any more of what was read.
+/// How long at least reads of a resource or a list have to fail until nothing is known any more of what was read.
+///
+/// Rule: `RUNBOOK.md`.
 const LONG: Duration = Duration::from_secs(120);
 
 /// The reads that have failed in a row.

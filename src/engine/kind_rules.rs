@@ -45,6 +45,7 @@ impl<C: Cloud> KindRules<C> {
     /// The fields that a kind leaves out: nothing special.
     pub const DEFAULT: Self = Self {
         shared: false,
+        // The time between two reads of a resource in progress if neither its kind nor the cloud gives a time.
         pace: Duration::from_secs(5),
         resync: Resync::Resource,
         list: None,

@@ -10,15 +10,19 @@ use tokio::time::Instant;
 use super::failed_reads::FailedReads;
 use super::failure::{Class, Failure};
 
-/// How long a list that is denied or too long is not tried again.
+/// How long a list that is denied or too long is not tried again. Each resource is read by itself meanwhile.
+///
+/// Rule: D12 in `docs/compatibility.md`.
 pub const REFUSED_FOR: Duration = Duration::from_secs(3_600);
-/// The longest that a list may take. After that it is given up, as many callers wait for it.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The longest that a list of resources may take. After that it is given up, as many callers wait for it.
+///
+/// Rule: `docs/decisions/0012-lists-and-reads.md`.
+const LIST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The result of a list that does not take too long.
 pub async fn in_time<E: Failure>(list: impl Future<Output = Result<Vec<Value>, E>>) -> Result<Vec<Value>, E> {
     let slow = |_| E::own(Class::Down, "ListTooSlow");
-    tokio::time::timeout(PATIENCE, list).await.map_err(slow)?
+    tokio::time::timeout(LIST_TIMEOUT, list).await.map_err(slow)?
 }
 
 /// The lists by their addresses.

@@ -36,7 +36,9 @@ use observation::Hold;
 pub use operation::Operation;
 pub use puts::SHOWS_LATE;
 
-/// A resource in progress is read at least this often, however long that lasts.
+/// A resource in progress is read at least this often, however long that lasts and whatever the cloud asks for.
+///
+/// Rule: A3 in `docs/compatibility.md`.
 pub const LONGEST_POLL: Duration = Duration::from_secs(60);
 
 /// The observation cache of one process.

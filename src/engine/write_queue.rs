@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::cloud::Key;
 
 /// A write that is not taken up within this long after its time loses its place in the queue.
-const GRACE: Duration = Duration::from_secs(5);
+const PLACE_KEPT_FOR: Duration = Duration::from_secs(5);
 
 /// The queues of one process, by parent.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl<K: Key> WriteQueue<K> {
         let wait = ahead.saturating_add(busy.unwrap_or_default());
         let queued = QueuedWrite {
             key: key.clone(),
-            expires: now + if sent { lasts } else { wait } + GRACE,
+            expires: now + if sent { lasts } else { wait } + PLACE_KEPT_FOR,
             sent,
         };
         match found {

@@ -18,12 +18,12 @@ use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// How long the right to read is cached.
+/// How long it is cached that somebody may read the metrics.
 const GRANTED: Duration = Duration::from_secs(60);
-/// How long a refusal is cached: people try again as soon as they have granted a right.
+/// How long it is cached that somebody may not read the metrics. People try again as soon as they have granted a right.
 const REFUSED: Duration = Duration::from_secs(5);
-/// How long the API server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the API server may take to say whether somebody may read the metrics.
+const REVIEW_TIMEOUT: Duration = Duration::from_secs(5);
 /// The most reviews at once, so that strangers cannot overload the API server.
 const AT_ONCE: usize = 4;
 /// The most answers in the cache. Nobody has so many scrapers.
@@ -106,7 +106,7 @@ impl Access {
         if let Some(verdict) = self.cached(&key) {
             return verdict;
         }
-        let answer = match tokio::time::timeout(PATIENCE, self.queued_review(key, token)).await {
+        let answer = match tokio::time::timeout(REVIEW_TIMEOUT, self.queued_review(key, token)).await {
             Ok(answer) => answer.map_err(|error| error.to_string()),
             Err(_) => Err("no answer in time".to_owned()),
         };
@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(ask(&access, "Bearer good").await, AccessDecision::Unanswered);
         assert_eq!(ask(&access, "Bearer good").await, AccessDecision::Unanswered);
         assert_eq!(asked.lock().unwrap().len(), 2);
-        assert_eq!(began.elapsed(), PATIENCE * 2);
+        assert_eq!(began.elapsed(), REVIEW_TIMEOUT * 2);
     }
 
     #[tokio::test]
@@ -362,7 +362,7 @@ mod tests {
         let verdicts = futures::future::join_all(headers.iter().map(|header| ask(&access, header))).await;
         assert!(verdicts.iter().all(|verdict| *verdict == AccessDecision::Unanswered));
         assert_eq!(asked.lock().unwrap().len(), AT_ONCE);
-        assert_eq!(began.elapsed(), PATIENCE);
+        assert_eq!(began.elapsed(), REVIEW_TIMEOUT);
     }
 
     #[tokio::test]

@@ -11,8 +11,9 @@ use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// The time between two reads of the files. A Secret's files are links that are replaced, so their times say nothing.
-const INTERVAL: Duration = Duration::from_secs(5);
+/// The time between two reads of the files of the metrics' certificate. A Secret's files are links that are replaced,
+/// so their times say nothing.
+const REREAD_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -110,7 +111,7 @@ impl Certificate {
                 }
                 failure = failed;
             }
-            tokio::time::sleep(INTERVAL).await;
+            tokio::time::sleep(REREAD_INTERVAL).await;
         }
     }
 }

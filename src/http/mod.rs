@@ -31,13 +31,16 @@ pub use certificate::{Certificate, CertificateError};
 use connections::Bounded;
 pub use readiness::{Readiness, ReadinessItem};
 
-/// How long open connections may delay a stopping server.
+/// How long open connections for probes and metrics may delay a stopping process.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// How long a TLS handshake may take, and then the head of a request.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the TLS handshake of somebody who asks for metrics may take, and then the head of the request.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long the head of a request may take where there is no TLS: kubelets are near, and send it at once.
+/// How long the head of a request may take where there is no TLS, as for probes. Kubelets are near, and send it at
+/// once.
+///
+/// Rule: `docs/sizing.md`.
 const PROBE_HEAD: Duration = Duration::from_secs(2);
 
 /// The most bytes in the head of a request. Tokens have a few thousand at most.
@@ -177,8 +180,8 @@ async fn serve(
                 limited(server.acceptor(acceptor), PROBE_HEAD).serve(service).await
             }
             Some(certificate) => {
-                let acceptor = RustlsAcceptor::new(certificate.tls()).handshake_timeout(PATIENCE);
-                limited(server.acceptor(Bounded::new(acceptor)), PATIENCE)
+                let acceptor = RustlsAcceptor::new(certificate.tls()).handshake_timeout(CLIENT_TIMEOUT);
+                limited(server.acceptor(Bounded::new(acceptor)), CLIENT_TIMEOUT)
                     .serve(service)
                     .await
             }

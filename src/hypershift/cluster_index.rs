@@ -12,8 +12,9 @@ use crate::api::{AzurePrivateLinkService, HostedCluster};
 use crate::hypershift::claims::{Claim, Claims, Holder};
 use crate::runtime::call::{ReconcileError, within};
 
-/// How long a reconcile waits for the first lists.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a reconcile waits until all HostedClusters, or all custom resources, have been listed once. After that it
+/// fails, and is tried again.
+const FIRST_LISTS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The claims of one kind, and whether all are known.
 #[derive(Debug, Default)]
@@ -29,7 +30,7 @@ impl KindIndex {
 
     /// Waits until all have been listed once: no decision is made from a part of them.
     async fn known(&self, kind: &'static str) -> Result<(), ReconcileError> {
-        let waited = tokio::time::timeout(PATIENCE, self.listed.cancelled()).await;
+        let waited = tokio::time::timeout(FIRST_LISTS_TIMEOUT, self.listed.cancelled()).await;
         waited.map_err(|_| ReconcileError::Unlisted(kind))
     }
 

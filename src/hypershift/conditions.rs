@@ -129,7 +129,8 @@ impl Since {
     }
 }
 
-/// A custom resource that was not available this soon after its creation has never been available.
+/// A custom resource that was not available this soon after its creation has never been available. Its first reconcile
+/// publishes that; what it took counts from the creation then.
 const FIRST_RECONCILE: Duration = Duration::from_secs(60);
 
 /// From when, and how long it took, if `own` makes the custom resource available and `before` did not.

@@ -33,7 +33,7 @@ impl Identity {
     }
 }
 
-/// How long to wait for a change that the HO role does not watch: it watches HostedClusters, but not
+/// The time until a refused identity or scope of a cluster is checked again. Role `ho` watches HostedClusters, but not
 /// HostedControlPlanes.
 pub const IDENTITY_RETRY: Duration = Duration::from_secs(30);
 

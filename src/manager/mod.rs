@@ -39,7 +39,9 @@ use items::{Items, RoleItems};
 use store::{follow_watches, show_objects};
 use waits::{keep_token, wait_for_arm, wait_for_crd, with_heartbeat};
 
-/// How long running reconciles may take to end when the process stops.
+/// How long running reconciles may take to end when the process stops. The chart's Pods are killed after 30 s.
+///
+/// Rule: `docs/sizing.md`.
 const GRACE: Duration = Duration::from_secs(20);
 
 /// What the roles of one process share.

@@ -13,7 +13,8 @@ use crate::metrics::Metrics;
 use crate::runtime::event::{Event, What};
 use crate::runtime::recorder::Recorder;
 
-/// The time between two checks. A problem that two checks in a row find is reported: a start takes a moment by itself.
+/// The time between two checks of what the process waits for, to report it on its Pod. A problem that two checks in a
+/// row find is reported: a start takes a moment by itself.
 const INTERVAL: Duration = Duration::from_secs(15);
 
 /// Reports until the returned set is dropped; reports nothing if the pod is not known.

@@ -20,7 +20,7 @@ use crate::roles;
 
 const LEASE: &str = include_str!("../../charts/hyperlink/files/role-lease.yaml");
 
-/// The time between two checks; an answer may take twice as long.
+/// The time between two checks of the rights in Kubernetes; an answer may take twice as long.
 const RETRY: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize)]

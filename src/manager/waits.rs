@@ -12,10 +12,10 @@ use crate::azure::arm::auth::{AuthError, TokenCache, TokenState};
 use crate::http::ReadinessItem;
 use crate::metrics::Metrics;
 
-/// The time between two tries.
+/// The time between two tries to reach the API server, the custom resource definition or Azure at the start.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// The time between two heartbeats of a role's task.
+/// The time between two heartbeats of a role's task, by which `/livez` knows that it is not blocked.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 
 /// Runs the work of a role. `/livez` fails when its task is blocked, also outside of any reconcile.

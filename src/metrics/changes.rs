@@ -14,7 +14,7 @@ use crate::azure::kinds::Kind;
 use crate::engine::plan::Change;
 use crate::hypershift::conditions::Since;
 
-/// How long a change counts as recent.
+/// How long a change of a resource in Azure counts as recent in the metrics.
 const LATELY: Duration = Duration::from_secs(3_600);
 
 /// The most recent changes of one resource that are kept; nobody needs to know of more.

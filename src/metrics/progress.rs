@@ -9,8 +9,10 @@ use tokio::time::Instant;
 
 use super::{Controller, Metrics, locked};
 
-/// How long due work may make no progress. Longer than any call or read may take.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// How long due work may make no progress until `/livez` fails. It is longer than any call or read may take.
+///
+/// Rule: `docs/decisions/0013-leading.md`.
+const STALLED_AFTER: Duration = Duration::from_secs(300);
 
 #[derive(Default)]
 pub(super) struct WorkProgress(Mutex<BTreeMap<&'static str, Worker>>);
@@ -63,7 +65,7 @@ impl Metrics {
         let due = workers.iter().filter(|(_, worker)| worker.due > 0);
         let still = due.map(|(name, worker)| (*name, worker.moved.elapsed()));
         still
-            .filter(|(_, still)| *still >= PATIENCE)
+            .filter(|(_, still)| *still >= STALLED_AFTER)
             .max_by_key(|(_, still)| *still)
     }
 }
@@ -103,7 +105,7 @@ mod tests {
     async fn worker_without_work_is_not_stalled_however_long() {
         let metrics = Metrics::new("1", "c").unwrap();
         drop(metrics.due("idle"));
-        tokio::time::advance(PATIENCE * 2).await;
+        tokio::time::advance(STALLED_AFTER * 2).await;
         assert_eq!(metrics.stalled(), None);
         let _due = metrics.due("idle");
         assert_eq!(metrics.stalled(), None, "it has only become due");
@@ -114,15 +116,15 @@ mod tests {
         let metrics = Metrics::new("1", "c").unwrap();
         let (caller, other) = (metrics.due(Controller::PrivateEndpoint.label()), metrics.due("other"));
         for _ in 0..4 {
-            tokio::time::advance(PATIENCE / 2).await;
+            tokio::time::advance(STALLED_AFTER / 2).await;
             metrics.progress.called();
             other.moved();
             assert_eq!(metrics.stalled(), None);
         }
-        tokio::time::advance(PATIENCE / 2).await;
+        tokio::time::advance(STALLED_AFTER / 2).await;
         other.moved();
-        tokio::time::advance(PATIENCE / 2).await;
-        assert_eq!(metrics.stalled(), Some(("private_endpoint", PATIENCE)));
+        tokio::time::advance(STALLED_AFTER / 2).await;
+        assert_eq!(metrics.stalled(), Some(("private_endpoint", STALLED_AFTER)));
         drop(caller);
         assert_eq!(metrics.stalled(), None);
     }

@@ -9,7 +9,7 @@ use crate::http::ReadinessItem;
 
 const NAMESPACE: &str = "kube-system";
 
-/// The time between two tries, and how long an answer may take.
+/// The time between two tries to read the UID of the management cluster, and how long an answer may take.
 const RETRY: Duration = Duration::from_secs(5);
 
 /// Why the UID is not known.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The timeout of every Kubernetes call but a watch.
+/// The timeout of each Kubernetes call of a controller; a watch has none.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why a reconcile could not go on.

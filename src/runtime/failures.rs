@@ -8,14 +8,18 @@ use super::call::ReconcileError;
 use super::requeue::Requeue;
 use crate::metrics::ReconcileResult;
 
-/// The wait after the first conflict in a row: somebody else wrote the object at the same time.
+/// The wait after the first conflict of reconciles in a row: somebody else wrote the object at the same time. It
+/// doubles with each further one, up to [`LONGEST_WAIT`].
+///
+/// Rule: D3 in `docs/compatibility.md`.
 const AFTER_CONFLICT: Duration = Duration::from_millis(200);
-/// The wait after the first of other failures in a row.
+/// The wait after the first failed reconcile in a row, if it was no conflict. It doubles with each further one, up to
+/// [`LONGEST_WAIT`].
 const AFTER_ERROR: Duration = Duration::from_secs(1);
-/// The wait after the first panic in a row, which will most likely come again.
+/// The wait after the first reconcile in a row that panicked. The panic will most likely come again.
 const AFTER_PANIC: Duration = Duration::from_secs(10);
-/// The longest wait of all.
-const LONGEST: Duration = Duration::from_secs(60);
+/// The longest wait after a reconcile that failed, met a conflict or panicked.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// How many conflicts in a row are normal where several write an object; more are a failure.
 const MAX_CONFLICTS: u32 = 4;
 
@@ -87,7 +91,7 @@ fn failed(error: &ReconcileError, wait: Duration) -> Retry {
 
 /// The wait after so many failures in a row: twice as long each time.
 fn longer(first: Duration, row: u32) -> Duration {
-    first.saturating_mul(1 << (row - 1).min(16)).min(LONGEST)
+    first.saturating_mul(1 << (row - 1).min(16)).min(LONGEST_WAIT)
 }
 
 #[cfg(test)]

@@ -9,8 +9,11 @@ use tokio::time::Instant;
 
 use super::rate::{Limit, Rate, Rates};
 
-/// The limit for first reconciles in one namespace. A custom resource that comes under a new UID has no pace yet, and
-/// whoever creates and deletes them without end creates any number. As many at once as a namespace has that are served.
+/// How often new objects of one namespace may begin to be reconciled: one per interval, after a burst. The burst is as
+/// many as a namespace has that are served. A custom resource that comes under a new UID has no pace yet, and whoever
+/// creates and deletes them without end creates any number.
+///
+/// Rule: D5 in `docs/compatibility.md`.
 const NEWCOMERS: Limit = Limit {
     burst: 8,
     interval: Duration::from_secs(5),

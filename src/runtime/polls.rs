@@ -9,10 +9,15 @@ use tokio::time::Instant;
 
 use super::rate::{Limit, Rates};
 
-/// The longest wait.
-const MOST: Duration = Duration::from_secs(300);
+/// The longest wait between two polls for what no event shows, as a missing frontend or an approval. Each wait is twice
+/// the last.
+///
+/// Rule: A2 and W14 in `docs/compatibility.md`.
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// How often a list that all clusters share is read again on behalf of one namespace, after a few at once.
+///
+/// Rule: D5 in `docs/compatibility.md`.
 pub const LIST_EACH: Duration = Duration::from_secs(5);
 
 /// The limit for such lists: two custom resources that come together, each of which reads again if a list from just
@@ -74,7 +79,8 @@ impl Polls {
             with: with.map(str::to_owned),
         };
         all.insert(uid.to_owned(), poll);
-        now.saturating_duration_since(since).clamp(first, MOST.max(first))
+        now.saturating_duration_since(since)
+            .clamp(first, LONGEST_PAUSE.max(first))
     }
 
     /// Whether a list may be read again on behalf of a namespace.

@@ -16,7 +16,10 @@ pub struct Limit {
     pub interval: Duration,
 }
 
-/// The limit for reconciles of one object. Nothing that becomes ready in Azure takes less than the interval.
+/// How often one object may be reconciled: once per interval, after a burst. Nothing that becomes ready in Azure takes
+/// less than the interval.
+///
+/// Rule: D5 in `docs/compatibility.md`.
 const OF_AN_OBJECT: Limit = Limit {
     burst: 20,
     interval: Duration::from_millis(500),

@@ -20,12 +20,17 @@ use super::event::{Event, Standing};
 use super::rate::{Limit, Rates};
 use crate::metrics::{KubeResource, KubeVerb, Metrics};
 
-/// The longest wait for Events to be written.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a reconcile waits at most for its Events to be written.
+///
+/// Rule: D1 in `docs/compatibility.md`.
+const EVENTS_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest note that the API server accepts, in bytes.
 const MAX_NOTE: usize = 1024;
-/// How many Events about the custom resources of one namespace are written on their HostedCluster: whoever creates them
-/// without end must not fill another namespace. It is client-go's limit for one object.
+/// How often Events about one namespace's custom resources may be written on their HostedCluster: one per interval,
+/// after a burst. Whoever creates them without end must not fill another namespace.
+///
+/// Source: client-go's limit for one object,
+/// <https://github.com/kubernetes/client-go/blob/master/tools/record/events_cache.go>.
 const ELSEWHERE: Limit = Limit {
     burst: 25,
     interval: Duration::from_secs(300),
@@ -85,7 +90,7 @@ impl Recorder {
             .iter()
             .flat_map(|other| for_others.iter().map(move |event| (other, *event)));
         let written = join_all(on_own.chain(on_others).map(|(object, event)| self.write(object, event)));
-        if tokio::time::timeout(PATIENCE, written).await.is_err() {
+        if tokio::time::timeout(EVENTS_TIMEOUT, written).await.is_err() {
             tracing::debug!("an event was not taken in time");
         }
     }
@@ -231,7 +236,7 @@ mod tests {
         let began = Instant::now();
         let (recorder, _) = recorder(None);
         recorder.emit(&[object()], &[event("a"), event("b")]).await;
-        assert_eq!(began.elapsed(), PATIENCE);
+        assert_eq!(began.elapsed(), EVENTS_TIMEOUT);
     }
 
     #[tokio::test]

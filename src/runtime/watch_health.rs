@@ -14,11 +14,17 @@ use crate::metrics::{Metrics, Watched};
 /// How many errors in a row are a failure. One error is usual: a connection ends, an API server is restarted. A lasting
 /// cause gives another one soon.
 const FAILS: u32 = 2;
-/// The longest time between two errors in a row. Errors further apart do not count: a proxy may end each connection
-/// after a while, and a lasting cause gives the next one far sooner.
+/// The longest time between two errors of a watch that count as errors in a row. Errors further apart do not count: a
+/// proxy may end each connection after a while, and a lasting cause gives the next one far sooner.
+///
+/// Source: kube tries a failed watch again after 0.8 to 30 s,
+/// <https://docs.rs/kube-runtime/4.2.0/kube_runtime/watcher/struct.DefaultBackoff.html>.
 const IN_A_ROW: Duration = Duration::from_secs(45);
-/// How long a watch has to be without an error to be good again. A working watch is silent until something changes. One
-/// that still failed would have shown it within this time, with all tries in between.
+/// How long a watch that failed has to be without an error to be good again. A working watch is silent until something
+/// changes. One that still failed would have shown it within this time, with all tries in between.
+///
+/// Source: kube tries a failed watch again after 0.8 to 30 s,
+/// <https://docs.rs/kube-runtime/4.2.0/kube_runtime/watcher/struct.DefaultBackoff.html>.
 const QUIET: Duration = Duration::from_secs(180);
 
 /// The state of all watches together.

@@ -28,7 +28,7 @@ const MAX_PAGES: usize = 1_000;
 const MAX_ITEMS: usize = 25_000;
 /// The largest size of all pages of one list, in bytes. In memory they take a few times as much.
 const MAX_LIST: usize = 16 << 20;
-/// The wait after an answer that throttles and gives no time.
+/// How long calls on an exhausted request budget are held back if Azure gives no time.
 const THROTTLED_WAIT: Duration = Duration::from_secs(60);
 
 /// A successful answer.

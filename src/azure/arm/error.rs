@@ -25,8 +25,10 @@ pub struct ArmError {
     pub exact: bool,
 }
 
-/// The longest wait for a request that was refused for other reasons than throttling, whatever Azure asks for. In that
-/// case Azure counts no requests, and the cause is usually gone long before.
+/// The longest wait that Azure may ask for after a refusal that is not about throttling. In that case Azure counts no
+/// requests, and the cause is usually gone long before.
+///
+/// Rule: A3 in `docs/compatibility.md`.
 const LONGEST_ASKED: Duration = Duration::from_secs(600);
 /// The longest part of Azure's text that is kept, in characters.
 const MAX_TEXT: usize = 300;
@@ -117,8 +119,8 @@ const OWN_BOUNDS: [&str; 3] = ["ListTooLong", "ListTooSlow", "AnswerTooLarge"];
 
 /// The code for a credential with which no token can be obtained.
 const TOKEN_REFUSED: &str = "TokenRefused";
-/// How long a refused credential waits for the next try. Nothing was sent, and no event reports a new token file or a
-/// renewed secret, so it is short.
+/// How long a call whose credential was refused a token waits for the next try. Nothing was sent, and no event reports
+/// a new token file or a renewed secret, so it is short.
 const TOKEN_WAIT: Duration = Duration::from_secs(30);
 
 /// Why a request got no usable answer.

@@ -210,7 +210,7 @@ fn locked_connection_lets_go_of_its_service() {
     let locked = Outcome::Failed(error(Class::Denied, "ScopeLocked"));
     let outcomes = [locked, Outcome::Nothing, Outcome::Nothing];
     let none = cr(Value::Null, json!({}));
-    let event = super::permission(&none, Role::Ho, &decision, &outcomes, &|_| OVERDUE).unwrap();
+    let event = super::permission(&none, Role::Ho, &decision, &outcomes, &|_| LEFT_AFTER).unwrap();
     assert!(!event.note.contains("privateEndpointConnections"), "{}", event.note);
     let ids: Vec<_> = super::locked(&decision, &outcomes).map(|step| step.kind).collect();
     assert_eq!(ids, [Kind::Connection]);
@@ -253,7 +253,9 @@ fn lock_does_not_release_while_something_else_is_deleted() {
     };
     let locked = Outcome::Failed(error(Class::Denied, "ScopeLocked"));
     let gone = cr(Value::Null, json!({}));
-    let permission = super::permission(&gone, Role::Ho, &decision, &[locked, Outcome::Accepted], &|_| OVERDUE);
+    let permission = super::permission(&gone, Role::Ho, &decision, &[locked, Outcome::Accepted], &|_| {
+        LEFT_AFTER
+    });
     assert_eq!(permission, None);
 }
 
@@ -279,7 +281,7 @@ fn lock_does_not_release_while_a_problem_prevents_reads() {
     };
     let locked = Outcome::Failed(error(Class::Denied, "ScopeLocked"));
     let none = cr(Value::Null, json!({}));
-    let permission = super::permission(&none, Role::Ho, &decision, &[locked], &|_| OVERDUE);
+    let permission = super::permission(&none, Role::Ho, &decision, &[locked], &|_| LEFT_AFTER);
     assert_eq!(permission, None);
 }
 

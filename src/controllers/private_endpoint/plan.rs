@@ -89,7 +89,10 @@ pub struct ControlPlane {
     pub public: PublicNames,
 }
 
-/// A connection that waits for a person is read again after this long at first.
+/// The first wait before a Private Endpoint is read again whose connection a person has to approve. Later waits are
+/// longer. HyperShift's controllers wait as long each time.
+///
+/// Rule: A2 in `docs/compatibility.md`.
 pub const APPROVAL_POLL: Duration = Duration::from_secs(30);
 
 /// The resources that a custom resource is to have, with parsed ids.

@@ -11,7 +11,7 @@ use crate::azure::arm::error::ArmError;
 use crate::azure::arm::id::ResourceId;
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::load_balancer::{Frontend, internal_frontends};
-use crate::controllers::facts::Needs;
+use crate::controllers::facts::{NEW_LIST_AGE, Needs};
 use crate::hypershift::names;
 use crate::hypershift::problem::Problem;
 
@@ -28,11 +28,12 @@ pub struct ServiceFacts {
     pub addresses: Vec<IpAddr>,
 }
 
-/// How often a missing frontend is searched for: soon enough for a new one, seldom enough for the request budget.
-const AGAIN: Duration = Duration::from_secs(10);
-
-/// How long until a list that is older than the reconcile can be read again.
-const AT_ONCE: Duration = Duration::from_secs(1);
+/// The first wait before a missing load balancer frontend is searched for again. It is three times as long while
+/// something is missing of the Service, and six times if the address is ambiguous. Later waits are longer. Soon enough
+/// for a new frontend, seldom enough for the request budget.
+///
+/// Rule: W14 in `docs/compatibility.md`.
+const FRONTEND_POLL: Duration = Duration::from_secs(10);
 
 /// A Service that vouches for the address that the frontend must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +43,7 @@ struct Vouched<'a> {
 }
 
 fn waiting(message: &str) -> Problem {
-    Problem::new(Reason::WaitingForLoadBalancer, message).requeue_after(AGAIN * 3)
+    Problem::new(Reason::WaitingForLoadBalancer, message).requeue_after(FRONTEND_POLL * 3)
 }
 
 /// The address in the spec, if the Service vouches for it.
@@ -71,7 +72,7 @@ fn claimed() -> Problem {
         Reason::AmbiguousLoadBalancer,
         "an older custom resource has the address",
     )
-    .requeue_after(AGAIN * 6)
+    .requeue_after(FRONTEND_POLL * 6)
 }
 
 /// Whether a frontend has the name that Azure's cloud provider derives from the Service's UID, which nobody can choose.
@@ -105,12 +106,12 @@ fn choose<'a>(
             Reason::WaitingForLoadBalancer,
             "no load balancer frontend belongs to the Service",
         )
-        .requeue_after(AGAIN)),
+        .requeue_after(FRONTEND_POLL)),
         _ => Err(Problem::new(
             Reason::AmbiguousLoadBalancer,
             "several load balancer frontends have the address",
         )
-        .requeue_after(AGAIN * 6)),
+        .requeue_after(FRONTEND_POLL * 6)),
     }
 }
 
@@ -126,7 +127,7 @@ pub(super) fn find(basis: Basis<'_>) -> Result<Frontend, Stop> {
         result => return result,
     };
     if is_missing(&problem) && basis.facts.older_frontends {
-        problem.requeue_after = Some(AT_ONCE);
+        problem.requeue_after = Some(NEW_LIST_AGE);
     }
     // A list may lack an existing load balancer. Anybody can write the status, so it causes no more reads than a list.
     let lacks = is_missing(&problem) && !basis.facts.held_frontends;

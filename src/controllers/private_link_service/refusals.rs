@@ -7,10 +7,15 @@ use tokio::time::Instant;
 
 use super::nat_prefix::Refused;
 
-/// A refused prefix is left out this long at first, then twice as long each time.
-const FIRST: Duration = Duration::from_secs(300);
-/// The longest time for which a refused prefix is left out.
-const LONGEST: Duration = Duration::from_secs(3_600);
+/// How long a prefix for the NAT subnet that Azure has refused is left out at first. After each further refusal it is
+/// twice as long.
+///
+/// Rule: W13 in `docs/compatibility.md`.
+const FIRST_EXCLUSION: Duration = Duration::from_secs(300);
+/// The longest time for which a refused prefix for the NAT subnet is left out.
+///
+/// Rule: W13 in `docs/compatibility.md`.
+const LONGEST_EXCLUSION: Duration = Duration::from_secs(3_600);
 /// So many refusals in a row have another cause than a race with other clusters.
 const RACE: u32 = 16;
 /// So many refusals are remembered; in a race each prefix is another one.
@@ -36,7 +41,7 @@ impl Refusals {
         let refused = Refused { prefix, layout };
         let previous = self.all.extract_if(.., |known| known.refused.prefix == prefix).last();
         let repeated = previous.filter(|known| known.refused == refused);
-        let duration = repeated.map_or(FIRST, |known| (known.duration * 2).min(LONGEST));
+        let duration = repeated.map_or(FIRST_EXCLUSION, |known| (known.duration * 2).min(LONGEST_EXCLUSION));
         if self.all.len() == KNOWN {
             self.all.remove(0);
         }

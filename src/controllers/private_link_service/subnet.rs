@@ -20,8 +20,8 @@ use crate::hypershift::identity::Identity;
 use crate::hypershift::names;
 use crate::hypershift::problem::Problem;
 
-/// How long until a problem that a person has to fix is checked again.
-const AGAIN: Duration = Duration::from_secs(300);
+/// The time until a problem with the NAT subnet that a person has to fix is checked again.
+const SUBNET_POLL: Duration = Duration::from_secs(300);
 
 /// The NAT subnet of a custom resource that is not deleted.
 pub(super) enum Chosen {
@@ -93,7 +93,7 @@ pub(super) fn choose(
         .map_err(invalid)?;
     if basis.inputs.subnets_of_older.contains(&lower(&own.to_string())) {
         let text = format!("subnet {} is the natSubnetID of an older HostedCluster", own.name());
-        return Err(failed(text).requeue_after(AGAIN));
+        return Err(failed(text).requeue_after(SUBNET_POLL));
     }
     Ok(Chosen::Own(own))
 }
@@ -132,7 +132,7 @@ fn free_prefix(basis: Basis<'_>, identity: &Identity, id: &ResourceId, refused: 
     };
     nat_prefix::choose(body, rules, &identity.infra_id, refused).ok_or_else(|| {
         failed("the virtual network has no room for a NAT subnet")
-            .requeue_after(AGAIN)
+            .requeue_after(SUBNET_POLL)
             .into()
     })
 }
@@ -144,7 +144,7 @@ fn no_network(network: &ResourceId, observed: &Observed) -> Problem {
             let subject = format!("virtual_network {}", network.name());
             Problem::unread(Reason::NATSubnetCreationFailed, &subject, error).requeue_after(error.delay(1))
         }
-        _ => failed("the virtual network does not exist").requeue_after(AGAIN),
+        _ => failed("the virtual network does not exist").requeue_after(SUBNET_POLL),
     }
 }
 
@@ -154,13 +154,13 @@ pub(super) fn check_given(id: &ResourceId, by: &str, facts: &Facts) -> Result<()
         Observed::Found(body) if takes_link_services(body) => return Ok(()),
         Observed::Found(_) => {
             let text = format!("{by}: set its privateLinkServiceNetworkPolicies to Disabled");
-            failed(text).requeue_after(AGAIN)
+            failed(text).requeue_after(SUBNET_POLL)
         }
         Observed::ReadFailed(error) | Observed::WriteFailed(error) | Observed::DeleteFailed(error) => {
             let subject = format!("subnet {}", id.name());
             Problem::unread(Reason::NATSubnetCreationFailed, &subject, error).requeue_after(error.delay(1))
         }
-        Observed::Absent | Observed::Pending => failed(format!("{by} does not exist")).requeue_after(AGAIN),
+        Observed::Absent | Observed::Pending => failed(format!("{by} does not exist")).requeue_after(SUBNET_POLL),
     };
     Err(problem.into())
 }

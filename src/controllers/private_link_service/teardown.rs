@@ -168,7 +168,8 @@ fn delete_service(
     Ok(step)
 }
 
-/// How often a sibling that is deleted too is checked.
+/// The time between two checks whether the cluster's other custom resource, which is being deleted too, is gone. The
+/// NAT subnet goes with the last of them.
 const SIBLING_POLL: Duration = Duration::from_secs(2);
 
 /// For how long the custom resource has been under deletion.
@@ -177,7 +178,9 @@ fn deleting_for(cr: &AzurePrivateLinkService, now: Timestamp) -> Duration {
     Duration::try_from(now.duration_since(since)).unwrap_or_default()
 }
 
-/// While the other role's finalizer stands, deletion waits for it this long.
+/// The longest that role `ho` waits with a deletion while the finalizer of role `cpo` stands.
+///
+/// Rule: W17 in `docs/compatibility.md`.
 const GUEST_FIRST: Duration = Duration::from_secs(300);
 
 fn other_role_at_work(cr: &AzurePrivateLinkService, waited: Duration) -> Option<Duration> {

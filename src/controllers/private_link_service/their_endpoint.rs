@@ -15,8 +15,9 @@ use crate::azure::kinds::private_link_service::connected_endpoints;
 use crate::controllers::facts::{Facts, Needs};
 use crate::hypershift::problem::Problem;
 
-/// How often this is checked again while a person has to delete the endpoint.
-const AGAIN: Duration = Duration::from_secs(30);
+/// The first wait before a Private Link Service is read again while a person has to delete HyperShift's endpoint of an
+/// earlier service. Later waits are longer.
+const ENDPOINT_POLL: Duration = Duration::from_secs(30);
 
 /// The problem of a ready service if the guest's endpoint is not among its connections.
 pub(super) fn not_connected(
@@ -38,7 +39,7 @@ pub(super) fn not_connected(
         endpoint.name()
     );
     Ok(Some(
-        Problem::new(Reason::EndpointNotConnected, text).requeue_after(AGAIN),
+        Problem::new(Reason::EndpointNotConnected, text).requeue_after(ENDPOINT_POLL),
     ))
 }
 

@@ -14,8 +14,10 @@ use crate::failure::Failure;
 use crate::plan::Change;
 use crate::resource::{GONE_FOR, Observed};
 
-/// When the cloud accepted a DELETE and its end is not known, it counts as executed after reads have found nothing for
-/// this long.
+/// How long reads have to find nothing until an accepted DELETE whose end is not known counts as executed. A read may
+/// be behind for seconds.
+///
+/// Rule: D3 in `docs/compatibility.md`.
 const CARRIED_OUT: Duration = Duration::from_secs(8);
 
 /// What the cache holds of one resource.

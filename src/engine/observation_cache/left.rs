@@ -8,14 +8,16 @@ use tokio::time::Instant;
 use super::{Entry, ObservationCache};
 use crate::cloud::Cloud;
 
-/// A resource whose read has been due for this long is read by no reconcile now: its custom resource is gone, paused or
+/// A resource whose read has been due for this long is read by no reconcile now. Its custom resource is gone, paused or
 /// served by another process.
+///
+/// Rule: `RUNBOOK.md`.
 const UNATTENDED_AFTER: Duration = Duration::from_secs(600);
 
-/// After a read has been due for this long, the entry is dropped.
+/// After the read of a resource has been due for this long, the cache drops what it holds of it.
 const FORGET_AFTER: Duration = Duration::from_secs(7_200);
 
-/// The time between two searches for entries to forget.
+/// The time between two searches of the cache for entries to drop.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The long-running operations that this process has started on resources of one kind, and whose end it has not

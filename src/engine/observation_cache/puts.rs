@@ -7,15 +7,17 @@ use tokio::time::Instant;
 
 /// For this long a read may still show the state before a write that the cloud accepted. After it, the read shows
 /// whether the resource is gone.
+///
+/// Rule: D3 in `docs/compatibility.md`.
 pub const SHOWS_LATE: Duration = Duration::from_secs(60);
 
-/// The first wait for a read to show a resource whose create has succeeded.
+/// The first wait for a read to show a resource whose create has succeeded. Later waits are longer.
 const FIRST_SHOWN: Duration = Duration::from_secs(5);
 
-/// The first wait before a PUT without effect is repeated. It doubles each time.
+/// The first wait before a PUT that was accepted but has no effect is repeated. It doubles each time.
 const FIRST_REPEAT: Duration = Duration::from_secs(5);
 
-/// The longest wait before such a PUT is repeated.
+/// The longest wait before a PUT without effect is repeated.
 const LAST_REPEAT: Duration = Duration::from_secs(300);
 
 /// The PUTs of one resource since it was last as desired.

@@ -11,15 +11,20 @@ use super::ObservationCache;
 use crate::cloud::{Cloud, Key, ResourceKind};
 use crate::kind_rules::WriteTimes;
 
-/// An operation that takes longer than this no longer holds up other writes: the cloud decides.
+/// An operation that takes longer than this no longer holds up other writes into the same parent. The cloud decides
+/// then.
+///
+/// Rule: W6 in `docs/compatibility.md`.
 const STUCK: Duration = Duration::from_secs(30);
 
-/// An operation whose read has been due for this long no longer holds up other writes: its custom resource is gone, or
-/// refused by now.
-const UNATTENDED_AFTER: Duration = Duration::from_secs(5);
+/// An operation whose read has been due for this long no longer holds up other writes into the same parent. Its custom
+/// resource is gone, or refused by now.
+///
+/// Rule: W6 in `docs/compatibility.md`.
+const UNREAD_AFTER: Duration = Duration::from_secs(5);
 
-/// The wait for an operation that takes longer than usual.
-const OVERDUE: Duration = Duration::from_secs(2);
+/// The least wait of a write for an operation in the same parent, also when that operation takes longer than usual.
+const OVERTIME_WAIT: Duration = Duration::from_secs(2);
 
 /// The resource in which writes of this one are queued, if they are, and how long they take there.
 fn queue_of<C: Cloud>(kind: C::Kind, key: &C::Key) -> Option<(C::Key, WriteTimes)> {
@@ -48,14 +53,14 @@ impl<C: Cloud> ObservationCache<C> {
     ) -> Option<Duration> {
         let entries = self.entries();
         let others = entries.iter().filter(|(other, entry)| {
-            let attended = entry.observation.overdue(now) <= UNATTENDED_AFTER;
+            let attended = entry.observation.overdue(now) <= UNREAD_AFTER;
             *other != key && attended && entry.kind == kind && other.is_in(parent)
         });
         let operations = others.filter_map(|(_, entry)| entry.writes.operation());
         let ages = operations.map(|operation| (operation, now.duration_since(operation.began)));
         let not_stuck = ages.filter(|(_, age)| *age < STUCK);
         let left = not_stuck.map(|(operation, age)| times.of(operation.deletes).saturating_sub(age));
-        left.max().map(|left| left.max(OVERDUE))
+        left.max().map(|left| left.max(OVERTIME_WAIT))
     }
 
     /// Ends the turn of a write that is answered. If the cloud works on it, the next write comes when that ends.

@@ -10,7 +10,7 @@ use crate::http::connections::MOST;
 /// What arrives until the server closes the connection, which it must do in time.
 async fn read_to_close(stream: &mut TcpStream) -> String {
     let mut all = Vec::new();
-    let end = tokio::time::timeout(PATIENCE * 3, stream.read_to_end(&mut all)).await;
+    let end = tokio::time::timeout(CLIENT_TIMEOUT * 3, stream.read_to_end(&mut all)).await;
     // A server that closes with unread bytes resets the connection.
     let end = end.expect("nobody hangs up").map_err(|error| error.kind());
     assert!(matches!(end, Ok(_) | Err(io::ErrorKind::ConnectionReset)), "{end:?}");
@@ -20,7 +20,7 @@ async fn read_to_close(stream: &mut TcpStream) -> String {
 #[rstest]
 #[case::nothing(None, "", PROBE_HEAD)]
 #[case::half_a_request(None, "GET /livez HTTP/1.1\r\n", PROBE_HEAD)]
-#[case::no_handshake(Some(Certificate::self_signed().unwrap()), "", PATIENCE)]
+#[case::no_handshake(Some(Certificate::self_signed().unwrap()), "", CLIENT_TIMEOUT)]
 #[tokio::test(start_paused = true)]
 async fn slow_client_is_disconnected(#[case] secure: Option<Certificate>, #[case] sent: &str, #[case] time: Duration) {
     let (http_server, stop) = bind_with(false, secure).await;

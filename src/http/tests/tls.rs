@@ -73,7 +73,7 @@ async fn idle_client_after_the_handshake_is_disconnected() {
     let stream = TcpStream::connect(address).await.unwrap();
     let mut idle = connector.connect(name, stream).await.unwrap();
     // No byte arrives, only the end.
-    let end = tokio::time::timeout(PATIENCE * 3, idle.read_u8()).await;
+    let end = tokio::time::timeout(CLIENT_TIMEOUT * 3, idle.read_u8()).await;
     end.expect("nobody hangs up").unwrap_err();
     stop.cancel();
     server.await.unwrap().unwrap();

@@ -24,7 +24,7 @@ use tower::BoxError;
 use super::guard::holder;
 use super::{LeaderError, LeaseSettings};
 
-/// How long the API server keeps one watch open; the client drops a silent one a little later.
+/// How long the API server keeps one watch of the lease open. The client drops a silent one a little later.
 pub(super) const WATCH: Duration = Duration::from_secs(60);
 
 /// The calls on the one Lease of this candidate, through a client of its own that does not retry.

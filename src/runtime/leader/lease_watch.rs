@@ -11,9 +11,11 @@ use kube::api::WatchEvent;
 
 use super::lease::{LeaseCalls, WATCH};
 
-/// A watch that is still open this long after it should have ended is on a dead connection.
+/// A watch of the lease that is open for longer than this is on a dead connection: the API server should have ended it.
+/// A standby opens it again.
 const SILENT: Duration = WATCH.saturating_add(Duration::from_secs(15));
-/// How long not to watch after the watch was refused or broke.
+/// How long a standby does not watch the lease after the watch was refused or broke. It goes on reading the lease
+/// meanwhile.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// A watch on one lease, opened when it is first needed and again when it ends.

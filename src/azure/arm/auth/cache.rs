@@ -16,10 +16,12 @@ use crate::arm::auth::credential::Credential;
 use crate::arm::auth::life::{Life, Next};
 use crate::arm::auth::{AuthError, Cloud, CredentialSource, Token, TokenSource, TokenState};
 
-/// The longest that a caller waits for a token.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// How long a request for a token may take before it counts as failed. All calls to Azure that need the token wait as
+/// long.
+const TOKEN_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Time between two checks of the token in [`TokenCache::keep`].
+/// The time between two checks whether the token for Azure has to be renewed, also while no call needs one.
+/// [`TokenCache::keep`] makes them.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A new token, and how long it is valid from now on.
@@ -62,7 +64,7 @@ impl TokenCache {
     /// Makes an empty cache; requests nothing yet. `http` carries the requests to the authority; it must not follow
     /// redirects.
     pub fn new(source: CredentialSource, cloud: &Cloud, http: reqwest::Client) -> Self {
-        Self::with(Box::new(Credential::new(source, cloud, http)), PATIENCE)
+        Self::with(Box::new(Credential::new(source, cloud, http)), TOKEN_TIMEOUT)
     }
 
     /// Age of the token and the last failure, for metrics and readiness.
@@ -208,7 +210,7 @@ mod tests {
             life,
             fails_from,
         });
-        let cache = TokenCache::with(Box::new(script.clone()), PATIENCE);
+        let cache = TokenCache::with(Box::new(script.clone()), TOKEN_TIMEOUT);
         (script, cache)
     }
 
@@ -329,7 +331,7 @@ mod tests {
                 panic!("in a dependency")
             }
         }
-        let cache = TokenCache::with(Box::new(Panics), PATIENCE);
+        let cache = TokenCache::with(Box::new(Panics), TOKEN_TIMEOUT);
         for _ in 0..2 {
             assert!(cache.token().await.is_err());
         }

@@ -7,11 +7,12 @@ use tokio::time::Instant;
 
 use crate::arm::auth::{AuthError, Token};
 
-/// The wait after the first failure. It doubles with each further one, up to [`LAST_RETRY`].
+/// The wait after the first failed request for a token. It doubles with each further one, up to [`LAST_RETRY`].
 const FIRST_RETRY: Duration = Duration::from_secs(1);
+/// The longest wait after a failed request for a token.
 const LAST_RETRY: Duration = Duration::from_secs(30);
 
-/// A token younger than this is kept when ARM refuses it. A newer one would fare no better, and each ARM call would
+/// A token younger than this is kept when Azure refuses it. A newer one would fare no better, and each ARM call would
 /// cause a token request.
 const KEEP_REFUSED: Duration = Duration::from_secs(10);
 

@@ -9,7 +9,7 @@ use crate::azure::kinds::Kind;
 use crate::azure::kinds::load_balancer::internal_frontends;
 use crate::azure::kinds::subnet::{NatSubnet, has_reference_shape, used_by_others, used_only_by};
 use crate::azure::plan::{Step, Why};
-use crate::controllers::abandon::OVERDUE;
+use crate::controllers::abandon::LEFT_AFTER;
 use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::private_link_service::plan::Settings;
 use crate::controllers::private_link_service::plan::basis::Basis;
@@ -114,7 +114,7 @@ impl Leftover<'_> {
             step.leave("natSubnetID of a cluster")
         } else if used_by_others(body).is_some()
             && used_only_by(body, self.services)
-            && self.unused_for(facts)? < OVERDUE
+            && self.unused_for(facts)? < LEFT_AFTER
         {
             Step {
                 verb: Verb::Wait,
