@@ -94,7 +94,8 @@ pub fn last_words(format: Format, error: &str) -> String {
     match format {
         Format::Text => format!("hyperlink: {error}\n"),
         Format::Json => {
-            let (level, target) = (Level::ERROR.as_str(), env!("CARGO_PKG_NAME"));
+            let level = Level::ERROR.as_str();
+            let target = env!("CARGO_PKG_NAME");
             let line = json!({"timestamp": now(), "level": level, "target": target, "message": error});
             escape_control(&line.to_string()) + "\n"
         }

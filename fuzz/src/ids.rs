@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use hyperlink::azure::arm::id::{IdError, ResourceId, SubscriptionId, is_group_name, location, lower, same};
-use hyperlink::azure::arm::scope::Scope;
+use hyperlink::azure::arm::scope::AzureScope;
 use hyperlink::azure::kinds::Kind;
 
 use super::mutate::Input;
@@ -95,14 +95,14 @@ fn is_of_one_kind(id: &ResourceId, text: &str) {
 
 /// A scope is covered by itself, in any case, and by its subscription.
 fn scope(text: &str) {
-    let Ok(scope) = Scope::parse(text) else { return };
-    let upper = Scope::parse(&text.to_ascii_uppercase()).unwrap();
-    let whole = Scope::Subscription(scope.subscription().clone());
+    let Ok(scope) = AzureScope::parse(text) else { return };
+    let upper = AzureScope::parse(&text.to_ascii_uppercase()).unwrap();
+    let whole = AzureScope::Subscription(scope.subscription().clone());
     for outer in [&scope, &upper, &whole] {
         match &scope {
-            Scope::Subscription(own) => assert!(outer.covers_subscription(own)),
-            Scope::Group(own, group) => assert!(outer.covers_group(own, group)),
-            Scope::Network(own) => assert!(outer.covers(own)),
+            AzureScope::Subscription(own) => assert!(outer.covers_subscription(own)),
+            AzureScope::Group(own, group) => assert!(outer.covers_group(own, group)),
+            AzureScope::Network(own) => assert!(outer.covers(own)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The file of allowed scopes: an error of one line, or a file whose every entry is valid.
 
 use hyperlink::azure::arm::id::SubscriptionId;
-use hyperlink::azure::arm::scope::Scope;
+use hyperlink::azure::arm::scope::AzureScope;
 use hyperlink::hypershift::host_names::dns_name;
 use hyperlink::hypershift::scopes::AllowedScopes;
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ fn every_entry_is_valid(text: &str, allowed: &AllowedScopes) {
     for entry in items(&file["hostedClusters"]) {
         entries += entry["names"].as_array().map_or(1, Vec::len);
         assert!(
-            texts(&entry["scopes"]).all(|text| Scope::parse(text).is_ok()),
+            texts(&entry["scopes"]).all(|text| AzureScope::parse(text).is_ok()),
             "{entry}"
         );
         let mut connect = texts(&entry["additionalAllowedSubscriptions"]);

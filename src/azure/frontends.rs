@@ -34,7 +34,8 @@ impl Frontends {
             .map(|group| format!("/resourceGroups/{group}"))
             .unwrap_or_default();
         let spec = Kind::LoadBalancer.spec();
-        let (provider, name) = (spec.provider, spec.path.join("/"));
+        let provider = spec.provider;
+        let name = spec.path.join("/");
         let path = format!("/subscriptions/{subscription}{group_part}/providers/{provider}/{name}");
         // A list that was started after this call is new enough, however long it took.
         let since = Instant::now().checked_sub(max_age);

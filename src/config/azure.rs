@@ -6,7 +6,7 @@ use super::credential::CREDENTIALS_FILE;
 use super::settings::{Connections, Ho};
 use super::{Environment, Problems, value};
 use crate::api::Role;
-use crate::azure::arm::auth::{Cloud, CloudError, CredentialSource, CredentialsFile};
+use crate::azure::arm::auth::{AzureCloud, CloudError, CredentialSource, CredentialsFile};
 use crate::azure::arm::https::{HttpSettings, ProxySettings};
 use crate::azure::arm::id::SubscriptionId;
 
@@ -20,7 +20,7 @@ pub struct Azure {
     /// The cloud's name as HostedControlPlanes spell it.
     pub cloud_name: &'static str,
     /// Addresses and audience of the cloud.
-    pub cloud: Cloud,
+    pub cloud: AzureCloud,
     /// How the process authenticates itself.
     pub credential: CredentialSource,
     /// How ARM and the authority are reached; a client can be built from it.
@@ -58,7 +58,7 @@ pub(super) fn azure(
 }
 
 /// The named cloud, with the addresses that were given instead of its own.
-fn cloud(settings: &Connections, problems: &mut Problems) -> Option<Cloud> {
+fn cloud(settings: &Connections, problems: &mut Problems) -> Option<AzureCloud> {
     let Connections {
         cloud: name,
         arm_endpoint,
@@ -66,7 +66,7 @@ fn cloud(settings: &Connections, problems: &mut Problems) -> Option<Cloud> {
         audience,
         ..
     } = settings;
-    let known = Cloud::by_name(name).ok();
+    let known = AzureCloud::by_name(name).ok();
     if known.is_none() {
         let addresses = [
             (ARM_ENDPOINT, arm_endpoint),
@@ -77,7 +77,7 @@ fn cloud(settings: &Connections, problems: &mut Problems) -> Option<Cloud> {
             problems.add(format!("{flag} is missing: that of {name} has to be given"));
         }
     }
-    let base = known.clone().unwrap_or_else(Cloud::public);
+    let base = known.clone().unwrap_or_else(AzureCloud::public);
     let own_endpoint = base.endpoint().as_str();
     let own_authority = base.authority().as_str();
     let own_audience = base.audience();
@@ -86,12 +86,12 @@ fn cloud(settings: &Connections, problems: &mut Problems) -> Option<Cloud> {
     let authority = authority.as_deref().unwrap_or(own_authority);
     let audience = audience.as_deref().unwrap_or(own_audience);
     // Each by itself, so that all wrong ones are reported.
-    let mut check = |flag: &str, cloud: Result<Cloud, CloudError>| {
-        problems.check(cloud.map_err(|error| format!("{flag}: {error}")))
-    };
-    let at_endpoint = check(ARM_ENDPOINT, Cloud::custom(endpoint, own_authority, own_audience));
-    check(AUTHORITY, Cloud::custom(own_endpoint, authority, own_audience));
-    check(AUDIENCE, Cloud::custom(own_endpoint, own_authority, audience));
+    let at_endpoint = AzureCloud::custom(endpoint, own_authority, own_audience);
+    let at_authority = AzureCloud::custom(own_endpoint, authority, own_audience);
+    let with_audience = AzureCloud::custom(own_endpoint, own_authority, audience);
+    let at_endpoint = problems.check(given_by(ARM_ENDPOINT, at_endpoint));
+    problems.check(given_by(AUTHORITY, at_authority));
+    problems.check(given_by(AUDIENCE, with_audience));
     let elsewhere = at_endpoint.filter(|cloud| cloud.endpoint() != base.endpoint());
     if let Some(cloud) = elsewhere.filter(|_| known.is_some() && is_own_audience) {
         let endpoint = cloud.endpoint();
@@ -99,20 +99,29 @@ fn cloud(settings: &Connections, problems: &mut Problems) -> Option<Cloud> {
             "{AUDIENCE} is missing: {endpoint} is not the ARM endpoint of {name}"
         ));
     }
-    Cloud::custom(endpoint, authority, audience).ok()
+    AzureCloud::custom(endpoint, authority, audience).ok()
+}
+
+/// The cloud, or the problem with what `flag` gives.
+fn given_by(flag: &str, cloud: Result<AzureCloud, CloudError>) -> Result<AzureCloud, String> {
+    cloud.map_err(|error| format!("{flag}: {error}"))
 }
 
 fn http(settings: &Connections, roles: &BTreeSet<Role>, environment: &Environment) -> HttpSettings {
     let words: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
-    let either = |upper, lower| environment.variable(upper).or_else(|| environment.variable(lower));
     HttpSettings {
         ca_file: settings.ca_file.clone(),
         proxy: ProxySettings {
-            https_proxy: either("HTTPS_PROXY", "https_proxy").map(Into::into),
-            no_proxy: either("NO_PROXY", "no_proxy"),
+            https_proxy: either(environment, "HTTPS_PROXY", "https_proxy").map(Into::into),
+            no_proxy: either(environment, "NO_PROXY", "no_proxy"),
         },
         ..HttpSettings::new(&words.join(","))
     }
+}
+
+/// A variable that programs write in either case.
+fn either(environment: &Environment, upper: &str, lower: &str) -> Option<String> {
+    environment.variable(upper).or_else(|| environment.variable(lower))
 }
 
 pub(super) fn management(

@@ -61,25 +61,24 @@ fn workload_identity(environment: &Environment, problems: &mut Problems) -> Opti
 }
 
 fn needed(variable: &str, credential: &str, environment: &Environment, problems: &mut Problems) -> Option<String> {
-    let missing = || format!("{variable} is missing; credential {credential} needs it");
-    problems.check(environment.variable(variable).ok_or_else(missing))
+    let value = environment.variable(variable);
+    problems.check(value.ok_or_else(|| format!("{variable} is missing; credential {credential} needs it")))
 }
 
 /// The credential that HyperShift's variables describe. HyperShift's operator uses workload identity if its switch is
 /// set, else the file; the control plane operator uses the federated token.
 fn described(roles: &BTreeSet<Role>, environment: &Environment) -> Result<CredentialKind, String> {
-    let is_set = |name| environment.variable(name).is_some();
-    if is_set(CREDENTIALS_FILE) {
-        if is_set(PLS_CLIENT_ID) {
+    if environment.has(CREDENTIALS_FILE) {
+        if environment.has(PLS_CLIENT_ID) {
             Err(two_credentials(PLS_CLIENT_ID))
-        } else if is_set(TOKEN_FILE) && roles.contains(&Role::Cpo) {
+        } else if environment.has(TOKEN_FILE) && roles.contains(&Role::Cpo) {
             Err(two_credentials(TOKEN_FILE))
         } else {
             Ok(CredentialKind::SecretFile)
         }
     } else if [PLS_CLIENT_ID, CLIENT_ID, TENANT_ID, TOKEN_FILE]
         .into_iter()
-        .any(is_set)
+        .any(|name| environment.has(name))
     {
         Ok(CredentialKind::WorkloadIdentity)
     } else {

@@ -46,10 +46,15 @@ impl Environment {
         value.filter(|value| !value.trim().is_empty()).cloned()
     }
 
+    /// Whether a variable has a value.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.variable(name).is_some()
+    }
+
     /// The namespace of the pod that the process runs in.
     pub(super) fn pod_namespace(&self) -> Option<String> {
-        let of_service_account = || self.service_account_namespace.clone().filter(|name| !name.is_empty());
-        self.variable("POD_NAMESPACE").or_else(of_service_account)
+        let given = self.variable("POD_NAMESPACE");
+        given.or_else(|| self.service_account_namespace.clone().filter(|name| !name.is_empty()))
     }
 }
 

@@ -21,7 +21,7 @@ use crate::api::Role;
 pub use azure::{Azure, Management};
 pub use environment::{Environment, log_format_in, parse};
 pub use run::{Lease, Run};
-pub use settings::{Ho, Intervals, Log, PlanSettings, RunSettings, Scope};
+pub use settings::{Ho, Intervals, Log, PlanSettings, RunSettings, ScopeSettings};
 
 /// The checked settings of `hyperlink run` or `hyperlink plan`. Holds no secret.
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ pub struct Config {
     /// The roles of this process, at least one.
     pub roles: BTreeSet<Role>,
     /// The control planes that the roles serve.
-    pub scope: Scope,
+    pub scope: ScopeSettings,
     /// How often Azure is compared with what should exist there.
     pub intervals: Intervals,
     /// A kubeconfig file; `None`: as kubectl finds it, else the pod's cluster.
@@ -163,7 +163,7 @@ fn config(
     }
 }
 
-impl Scope {
+impl ScopeSettings {
     fn excludes(&self, namespace: &String) -> bool {
         let file = self.allow_scopes.as_ref();
         let in_file = file.is_some_and(|file| file.allowed().borrow().excludes(namespace));

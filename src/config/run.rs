@@ -64,20 +64,23 @@ fn serving(settings: &Endpoints, problems: &mut Problems) -> Option<Serving> {
 }
 
 fn certificate(settings: &Endpoints, problems: &mut Problems) -> Option<Certificate> {
-    let missing = |flag: &str| format!("{flag} is missing; certificate and key go together");
     let made = match (&settings.metrics_cert_file, &settings.metrics_key_file) {
         (None, None) => Certificate::self_signed(),
         (Some(certificate), Some(key)) => Certificate::from_files(certificate, key),
         (None, Some(_)) => {
-            problems.add(missing("--metrics-cert-file (or HYPERLINK_METRICS_CERT_FILE)"));
+            problems.add(missing_half("--metrics-cert-file (or HYPERLINK_METRICS_CERT_FILE)"));
             return None;
         }
         (Some(_), None) => {
-            problems.add(missing("--metrics-key-file (or HYPERLINK_METRICS_KEY_FILE)"));
+            problems.add(missing_half("--metrics-key-file (or HYPERLINK_METRICS_KEY_FILE)"));
             return None;
         }
     };
     problems.check(made.map_err(|error| format!("--metrics-cert-file: {error}")))
+}
+
+fn missing_half(flag: &str) -> String {
+    format!("{flag} is missing; certificate and key go together")
 }
 
 fn lease(
@@ -115,8 +118,8 @@ fn lease(
              account nor --namespace tells where the lease is kept",
         );
     }
-    let host = || environment.variable("HOSTNAME");
-    let candidate = environment.variable("POD_NAME").or_else(host);
+    let pod = environment.variable("POD_NAME");
+    let candidate = pod.or_else(|| environment.variable("HOSTNAME"));
     Some(Lease {
         namespace: namespace?,
         times,

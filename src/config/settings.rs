@@ -13,7 +13,7 @@ use ipnet::Ipv4Net;
 use super::value::{self, duration, namespace};
 use crate::api::Role;
 use crate::azure::arm::id::{ResourceId, SubscriptionId};
-use crate::azure::arm::scope::Scope as AzureScope;
+use crate::azure::arm::scope::AzureScope;
 use crate::hypershift::names::FrontendMatch;
 use crate::scopes_file::ScopesFile;
 use crate::telemetry;
@@ -38,7 +38,7 @@ pub struct RunSettings {
 #[derive(Debug, Clone, Parser)]
 pub struct PlanSettings {
     #[command(flatten)]
-    pub(super) scope: Scope,
+    pub(super) scope: ScopeSettings,
     #[command(flatten, next_display_order = 10)]
     pub(super) intervals: Intervals,
     #[command(flatten, next_display_order = 40)]
@@ -52,7 +52,7 @@ pub struct PlanSettings {
 
 /// The roles, and the control planes that they serve.
 #[derive(Debug, Clone, Args)]
-pub struct Scope {
+pub struct ScopeSettings {
     /// What this process builds: ho the management side (load balancer lookup, NAT subnet, Private Link Service), cpo
     /// the guest side (Private Endpoint, private DNS). May be repeated. [unit: ho or cpo, or both] [default: none;
     /// required]

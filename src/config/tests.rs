@@ -9,9 +9,9 @@ use rstest::rstest;
 use tempfile::NamedTempFile;
 
 use super::*;
-use crate::azure::arm::auth::{Cloud, CredentialSource};
+use crate::azure::arm::auth::{AzureCloud, CredentialSource};
 use crate::azure::arm::id::SubscriptionId;
-use crate::azure::arm::scope::Scope as AzureScope;
+use crate::azure::arm::scope::AzureScope;
 use crate::hypershift::names::FrontendMatch;
 use crate::runtime::leader::LeaseTimes;
 use crate::telemetry::Format;
@@ -112,7 +112,7 @@ fn defaults_are_those_of_the_help() {
         }
     );
     assert_eq!(config.azure.cloud_name, "AzurePublicCloud");
-    assert_eq!(config.azure.cloud, Cloud::public());
+    assert_eq!(config.azure.cloud, AzureCloud::public());
     assert_eq!(
         config.management,
         Some(Management {

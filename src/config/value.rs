@@ -13,7 +13,7 @@ use crate::api::Role;
 use crate::api::role::UnknownRole;
 use crate::azure::arm::auth::CloudError;
 use crate::azure::arm::id::{self, ResourceId, SubscriptionId};
-use crate::azure::arm::scope::Scope;
+use crate::azure::arm::scope::AzureScope;
 use crate::azure::kinds::Kind;
 use crate::hypershift::names::{self, FrontendMatch};
 use crate::scopes_file::{ScopesFile, ScopesFileError};
@@ -94,9 +94,11 @@ pub(super) fn resource_group(text: &str) -> Result<String, &'static str> {
 }
 
 /// Parses a subscription or a resource group.
-pub(super) fn scope(text: &str) -> Result<Scope, &'static str> {
-    match Scope::parse(text.trim()) {
-        Ok(scope @ (Scope::Subscription(_) | Scope::Group(..))) if id::is_uuid(scope.subscription().as_str()) => {
+pub(super) fn scope(text: &str) -> Result<AzureScope, &'static str> {
+    match AzureScope::parse(text.trim()) {
+        Ok(scope @ (AzureScope::Subscription(_) | AzureScope::Group(..)))
+            if id::is_uuid(scope.subscription().as_str()) =>
+        {
             Ok(scope)
         }
         _ => Err("not a scope: write /subscriptions/ID or /subscriptions/ID/resourceGroups/NAME"),

@@ -26,12 +26,11 @@ impl Awaiting {
 
     /// Records which of these writes were not sent, because others into the same network come before.
     pub fn note(&self, cr: &AzurePrivateLinkService, steps: &[Step], outcomes: &[Outcome]) {
-        let waits = |(step, outcome): &(&Step, &Outcome)| {
-            step.kind == Kind::Subnet && step.writes() && **outcome == Outcome::Nothing
-        };
-        for (step, _) in steps.iter().zip(outcomes).filter(waits) {
-            let waiting = (cr.uid().unwrap_or_default(), ObjectRef::from_obj(cr));
-            self.all().insert(step.key.clone(), waiting);
+        for (step, outcome) in steps.iter().zip(outcomes) {
+            if step.kind == Kind::Subnet && step.writes() && *outcome == Outcome::Nothing {
+                let waiting = (cr.uid().unwrap_or_default(), ObjectRef::from_obj(cr));
+                self.all().insert(step.key.clone(), waiting);
+            }
         }
     }
 

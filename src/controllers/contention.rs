@@ -26,7 +26,7 @@ enum Dispute {
 }
 
 /// How often a dispute is answered.
-struct Pace {
+struct AnswerPace {
     /// How many answers in a row are sent at once. An answer during the other writer's reconcile is lost with its next
     /// write; the answer to its last write stays.
     at_once: u32,
@@ -37,15 +37,15 @@ struct Pace {
 }
 
 impl Dispute {
-    fn pace(self) -> Pace {
+    fn pace(self) -> AnswerPace {
         match self {
             // HyperShift's control-plane-operator writes its status up to four times in a reconcile.
-            Self::PutBack => Pace {
+            Self::PutBack => AnswerPace {
                 at_once: 8,
                 first: Duration::from_secs(10),
                 most: Duration::from_secs(10),
             },
-            Self::Contradiction => Pace {
+            Self::Contradiction => AnswerPace {
                 at_once: 1,
                 first: Duration::from_secs(60),
                 most: Duration::from_secs(600),
@@ -63,11 +63,12 @@ struct Answers {
 
 impl Answers {
     fn add(&mut self, now: Instant) {
-        (self.count, self.last) = (self.count + 1, Some(now));
+        self.count += 1;
+        self.last = Some(now);
     }
 
     /// How long the next answer has to wait.
-    fn remaining_wait(self, pace: &Pace, now: Instant) -> Duration {
+    fn remaining_wait(self, pace: &AnswerPace, now: Instant) -> Duration {
         let doubled = self.count.checked_sub(pace.at_once);
         let interval = doubled.map_or(Duration::ZERO, |doubled| {
             pace.first.saturating_mul(1 << doubled.min(8)).min(pace.most)
@@ -77,7 +78,7 @@ impl Answers {
     }
 
     /// Ends the row of answers when ours has not been disputed for long enough.
-    fn reset_if_undisputed(&mut self, pace: &Pace, now: Instant) {
+    fn reset_if_undisputed(&mut self, pace: &AnswerPace, now: Instant) {
         if self.last.is_some_and(|last| now >= last + pace.most) {
             *self = Self::default();
         }
@@ -133,7 +134,8 @@ impl PublishedConditions {
     /// Whether `own` is to be written over `stored`.
     pub fn to_be_written(&self, stored: &[Condition], own: &[Condition], now: Instant) -> bool {
         own.iter().any(|new| {
-            let (old, published) = (get(stored, &new.type_), self.published.get(&new.type_));
+            let old = get(stored, &new.type_);
+            let published = self.published.get(&new.type_);
             let is_stored = old.is_some_and(|old| fingerprint(old) == fingerprint(new));
             // A change in what we publish is news, whoever wrote last.
             let news = published.is_none_or(|published| published.fingerprint != fingerprint(new));
@@ -198,13 +200,15 @@ impl PublishedConditions {
 
     /// Which stored conditions of `role` need a reconcile: those that dispute ours, once they may be answered.
     pub fn heeded(&self, stored: &[Condition], role: Role, now: Instant) -> Vec<(&'static str, u64)> {
-        let may_be_answered = |kind: &str| self.wait(kind, get(stored, kind), now) == Some(Duration::ZERO);
-        let is_heeded = |kind: &str| !self.published.contains_key(kind) || may_be_answered(kind);
-        let of_role = ConditionType::owned_by(role).map(ConditionType::as_str);
-        let heeded = of_role.filter(|kind| is_heeded(kind));
+        let mut heeded = Vec::new();
+        for kind in ConditionType::owned_by(role).map(ConditionType::as_str) {
+            let old = get(stored, kind);
+            let may_be_answered = self.wait(kind, old, now) == Some(Duration::ZERO);
+            if may_be_answered || !self.published.contains_key(kind) {
+                heeded.push((kind, old.map_or(0, fingerprint)));
+            }
+        }
         heeded
-            .map(|kind| (kind, get(stored, kind).map_or(0, fingerprint)))
-            .collect()
     }
 
     /// How long until the first open dispute may be answered.

@@ -103,6 +103,11 @@ fn among_oldest(all: &BTreeSet<Holder>, holder: &Holder) -> bool {
     all.iter().take(MOST).filter(|other| *other < holder).count() < MOST
 }
 
+/// Whether a holder is known and one of the oldest.
+fn is_one_of_oldest(all: &BTreeSet<Holder>, holder: &Holder) -> bool {
+    all.iter().take(MOST).any(|one| one == holder)
+}
+
 struct ResourcesState {
     role: Role,
     writer: Writer<AzurePrivateLinkService>,
@@ -213,26 +218,27 @@ impl CustomResources {
         if is_deleting && !held_by(cr, self.role.finalizer()) {
             return false;
         }
-        let among = |all: &Namespace| {
-            among_oldest(
-                if is_deleting {
-                    &all.deleting_of_role
-                } else {
-                    &all.staying
-                },
-                &Holder::of(cr),
-            )
+        let state = self.state();
+        let Some(namespace) = state.namespace_of(cr) else {
+            return true;
         };
-        self.state().namespace_of(cr).is_none_or(among)
+        let all = if is_deleting {
+            &namespace.deleting_of_role
+        } else {
+            &namespace.staying
+        };
+        among_oldest(all, &Holder::of(cr))
     }
 
     /// How many of a namespace are not served. Returned on the first call while there are such, and not again soon.
     pub fn not_served(&self, namespace: &str) -> Option<usize> {
         let mut state = self.state();
         let namespace = state.namespaces.get_mut(namespace)?;
-        let (unserved, now) = (namespace.unserved(), Instant::now());
-        let is_reported = |reported: Reported| !reported.over || reported.is_recent(now);
-        if unserved == 0 || namespace.reported.is_some_and(is_reported) {
+        let unserved = namespace.unserved();
+        let now = Instant::now();
+        let last = namespace.reported;
+        let is_reported = last.is_some_and(|last| !last.over || last.is_recent(now));
+        if unserved == 0 || is_reported {
             return None;
         }
         namespace.reported = Some(Reported { at: now, over: false });
@@ -246,9 +252,9 @@ impl CustomResources {
         let state = self.state();
         all.retain(|cr| {
             let holder = Holder::of(cr.as_ref());
-            let oldest = |of: &BTreeSet<Holder>| of.iter().take(MOST).any(|one| *one == holder);
-            let known = state.namespace_of(cr);
-            known.is_some_and(|known| oldest(&known.staying) || oldest(&known.deleting_of_any))
+            state.namespace_of(cr).is_some_and(|known| {
+                is_one_of_oldest(&known.staying, &holder) || is_one_of_oldest(&known.deleting_of_any, &holder)
+            })
         });
         all
     }

@@ -11,7 +11,7 @@ use crate::controllers::decision::{Decision, error_of};
 use crate::engine::failure::Class;
 use crate::engine::plan::Change;
 use crate::hypershift::conditions::NewCondition;
-use crate::runtime::event::{Event, Standing, What};
+use crate::runtime::event::{Event, ProblemsByTopic, What};
 
 /// The Event for a resource that is as desired after a change.
 pub fn changed(kind: Kind, id: &ResourceId, change: &Change) -> Event {
@@ -99,7 +99,7 @@ pub fn not_read(why: &str) -> Event {
 /// process or the other role has published what they report.
 ///
 /// A problem ends when its condition holds. Waiting in between, as for another try, does not end it.
-pub fn troubles(standing: &mut Standing, stored: &[Condition], own: &[NewCondition]) -> Vec<Event> {
+pub fn troubles(standing: &mut ProblemsByTopic, stored: &[Condition], own: &[NewCondition]) -> Vec<Event> {
     let parts = own
         .iter()
         .filter(|new| new.kind != ConditionType::AzurePrivateLinkServiceAvailable);

@@ -94,7 +94,8 @@ impl Scope {
         &self,
         runner: &Arc<Runner<R>>,
     ) -> impl Stream<Item = ()> + Send + use<R> {
-        let (cx, runner) = (Arc::clone(&runner.cx), Arc::clone(runner));
+        let cx = Arc::clone(&runner.cx);
+        let runner = Arc::clone(runner);
         let again = each(self.again.clone()).inspect(move |()| cx.arm.observations.others_were_at_it());
         stream::select(again, each(self.health.relists())).inspect(move |()| runner.pacer.wake_all())
     }
@@ -118,6 +119,16 @@ impl Scope {
         let cluster_index = Arc::clone(cluster_index);
         self.events_of(Api::<HostedCluster>::all(client), pages(), |_| {})
             .inspect_ok(move |event| cluster_index.cluster(event))
+    }
+
+    /// The Services of this name that change.
+    fn services(
+        &self,
+        client: &kube::Client,
+        name: &str,
+    ) -> impl Stream<Item = Result<Service, watcher::Error>> + Send + use<> {
+        let named = pages().fields(&format!("metadata.name={name}"));
+        self.events::<Service>(client, named).touched_objects()
     }
 
     fn api<K: Watchable>(&self, client: &kube::Client) -> Api<K> {
@@ -175,11 +186,10 @@ fn woken<R: ReconcilesCustomResource>(
     runner: &Runner<R>,
     all: Vec<Arc<AzurePrivateLinkService>>,
 ) -> Vec<ObjectRef<AzurePrivateLinkService>> {
-    let wake = |cr: &AzurePrivateLinkService| {
+    for cr in &all {
         runner.pacer.wake(&cr.uid().unwrap_or_default());
-        ObjectRef::from_obj(cr)
-    };
-    all.iter().map(|cr| wake(cr)).collect()
+    }
+    all.iter().map(|cr| ObjectRef::from_obj(cr.as_ref())).collect()
 }
 
 /// The custom resource that is next in the write queue of a resource, for the work queue: its reconcile is due now.
@@ -208,7 +218,8 @@ pub async fn link_services<R: ReconcilesCustomResource>(
 ) {
     let client = runner.cx.runtime.kube.clone();
     let heard = {
-        let (cx, cluster_index) = (Arc::clone(&runner.cx), Arc::clone(&cluster_index));
+        let cx = Arc::clone(&runner.cx);
+        let cluster_index = Arc::clone(&cluster_index);
         let mut forget = forget_gone(&runner);
         move |event: &watcher::Event<_>| {
             cluster_index.resource(event);
@@ -266,7 +277,8 @@ pub async fn endpoints<R: ReconcilesCustomResource>(
         .inspect_ok(heard);
     let known = runner.cx.resources.store();
     let of_siblings = {
-        let (runner, known) = (Arc::clone(&runner), known.clone());
+        let runner = Arc::clone(&runner);
+        let known = known.clone();
         let changed = runner.cx.resources.follow();
         changed.flat_map(move |cr| stream::iter(woken(&runner, siblings(&known, &cr))))
     };
@@ -280,7 +292,8 @@ pub async fn endpoints<R: ReconcilesCustomResource>(
     let controller = match hosted_clusters {
         None => controller,
         Some(cluster_index) => {
-            let (clusters, runner) = (scope.hosted_clusters(client, &cluster_index), Arc::clone(&runner));
+            let clusters = scope.hosted_clusters(client, &cluster_index);
+            let runner = Arc::clone(&runner);
             controller.watches_stream(changes(clusters), move |cluster| {
                 woken(&runner, concerned(&runner.cx.resources, &cluster_index, &cluster))
             })
@@ -294,9 +307,8 @@ pub async fn endpoints<R: ReconcilesCustomResource>(
 /// resources. `cloud` is the Azure cloud that this process serves.
 pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope) {
     let client = cx.runtime.kube.clone();
-    let services = |which| scope.events::<Service>(&client, which);
     let label = pages().labels(&format!("{EXTERNAL_LABEL}={EXTERNAL_VALUE}"));
-    let (external, external_events) = stored(services(label));
+    let (external, external_events) = stored(scope.events::<Service>(&client, label));
     let custom = cx.resources.follow();
     let observer = Arc::new(Observer::new(cx, cloud, external));
     let planes = scope.events(&client, pages()).inspect_ok({
@@ -304,8 +316,8 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
         gone(move |uid| observer.forget(uid))
     });
     let (reader, planes) = stored::<HostedControlPlane>(planes);
-    let named = |name| services(pages().fields(&format!("metadata.name={name}"))).touched_objects();
-    let (router, oauth) = (named(PRIVATE_ROUTER), named(OAUTH));
+    let router = scope.services(&client, PRIVATE_ROUTER);
+    let oauth = scope.services(&client, OAUTH);
     let of_service = {
         let known = reader.clone();
         move |service| control_planes_of(&known, &service)
@@ -358,7 +370,8 @@ pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope) {
         .reconcile_all_on(scope.changes());
     let limit = ConcurrencyLimit::new(Label::HostedCluster, scope.concurrency);
     reconcile::run_each(controller, limit, scope.stop, move |cluster, limit| {
-        let (cx, only) = (Arc::clone(&cx), only.clone());
+        let cx = Arc::clone(&cx);
+        let only = only.clone();
         async move {
             let namespace = names::control_plane_namespace(&hosted_cluster::reference(&cluster));
             let work = || hosted_cluster::reconcile(cluster, Arc::clone(&cx), only.as_deref());

@@ -85,7 +85,7 @@ pub enum OperationState<E> {
 }
 
 /// The calls to a cloud, one at a time. Each is sent once.
-pub trait Client<C: Cloud>: Send + Sync {
+pub trait CloudClient<C: Cloud>: Send + Sync {
     /// Reads one resource; its body.
     fn get(
         &self,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::client::{Accepted, Client, Condition, Execution, Reconcile, WriteError};
+use super::client::{Accepted, CloudClient, Condition, Execution, Reconcile, WriteError};
 use super::cloud::{Cloud, Key, ResourceKind};
 use super::failure::Failure;
 use super::inventory::Inventory;
@@ -18,7 +18,7 @@ use super::resource::{Observed, Progress};
 /// cache, and returns it.
 pub async fn run<C: Cloud>(
     steps: &[Step<C>],
-    client: &impl Client<C>,
+    client: &impl CloudClient<C>,
     observations: &ObservationCache<C>,
     reconcile: Reconcile,
 ) -> Vec<Outcome<C>> {
@@ -50,7 +50,7 @@ pub async fn run<C: Cloud>(
 /// The outcome of a write that is not to be sent yet; none if it is to be sent now.
 async fn postponed<C: Cloud>(
     step: &Step<C>,
-    client: &impl Client<C>,
+    client: &impl CloudClient<C>,
     observations: &ObservationCache<C>,
     reconcile: Reconcile,
 ) -> Option<Outcome<C>> {
@@ -68,7 +68,7 @@ async fn postponed<C: Cloud>(
 /// Sends a write and stores its outcome in the observation cache.
 async fn send<C: Cloud>(
     step: &Step<C>,
-    client: &impl Client<C>,
+    client: &impl CloudClient<C>,
     observations: &ObservationCache<C>,
     reconcile: Reconcile,
 ) -> Outcome<C> {
@@ -107,7 +107,7 @@ async fn send<C: Cloud>(
 /// that, but not of what only the parent's body shows: then the operation is polled here.
 async fn postponed_delete<C: Cloud>(
     step: &Step<C>,
-    client: &impl Client<C>,
+    client: &impl CloudClient<C>,
     observations: &ObservationCache<C>,
     reconcile: Reconcile,
 ) -> Option<Outcome<C>> {
@@ -155,15 +155,16 @@ fn delete_condition<C: Cloud>(step: &Step<C>) -> Condition {
 fn put_outcome<C: Cloud>(step: &Step<C>, observations: &ObservationCache<C>, answer: Accepted<C>) -> Outcome<C> {
     let now = Instant::now();
     let wait = answer.retry_after.unwrap_or(step.kind.rules().pace);
-    let began = |id| Operation {
-        id,
+    let operation = Operation {
+        id: answer.operation,
         began: now,
         deletes: false,
     };
     let is_new = step.found.is_none();
     match answer.shown {
         Some(body) if answer.execution != Execution::Running && C::progress(&body) == Progress::Ready => {
-            observations.began(step.kind, &step.key, began(None), is_new);
+            let ended = Operation { id: None, ..operation };
+            observations.began(step.kind, &step.key, ended, is_new);
             observations.ready(step.kind, &step.key, Observed::Found(body), now);
             observations.read_soon(&step.key, now);
             if step.kind.rules().read_after_put {
@@ -172,7 +173,7 @@ fn put_outcome<C: Cloud>(step: &Step<C>, observations: &ObservationCache<C>, ans
             Outcome::Ready
         }
         shown => {
-            observations.began(step.kind, &step.key, began(answer.operation), is_new);
+            observations.began(step.kind, &step.key, operation, is_new);
             if let Some(parent) = step.key.parent().filter(|_| step.kind.rules().put_changes_parent) {
                 observations.invalidate(&parent, now);
             }
@@ -209,14 +210,17 @@ fn delete_outcome<C: Cloud>(step: &Step<C>, observations: &ObservationCache<C>, 
 
 fn log<C: Cloud>(step: &Step<C>, outcome: &Outcome<C>, reconcile: Reconcile, took: Duration) {
     let verb = if step.verb == Verb::Delete { "delete" } else { "put" };
-    let (kind, key) = (step.kind.label(), &step.key);
+    let kind = step.kind.label();
+    let key = &step.key;
     // JSON lines have no wider numbers: as a u128 it would be a text.
     let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     let correlation_id = reconcile.correlation;
     match outcome {
         Outcome::Failed(error) => {
-            let (status, class) = (error.status(), error.class().label());
-            let (code, text) = (error.code(), error.text());
+            let status = error.status();
+            let class = error.class().label();
+            let code = error.code();
+            let text = error.text();
             warn!(verb, kind, id = %key, reason = %step.why, status, code, class, text, took_ms, %correlation_id, "step failed");
         }
         Outcome::GateShut => warn!(verb, kind, id = %key, reason = %step.why, "not leading: not sent"),

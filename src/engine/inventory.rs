@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::client::{Client, Reconcile};
+use super::client::{CloudClient, Reconcile};
 use super::cloud::{Cloud, List, ResourceKind};
 use super::failure::{Class, Failure};
 use super::kind_rules::ListRules;
@@ -42,7 +42,7 @@ impl<C: Cloud> Inventory<C> {
     /// yet.
     pub async fn listed(
         &self,
-        client: &impl Client<C>,
+        client: &impl CloudClient<C>,
         reconcile: Reconcile,
         (kind, key): (C::Kind, &C::Key),
         since: Instant,

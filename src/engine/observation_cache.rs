@@ -30,7 +30,7 @@ mod unreported;
 mod writes;
 mod written;
 
-use entry::Entry;
+use entry::CacheEntry;
 pub use left::UnderWay;
 use observation::Hold;
 pub use operation::Operation;
@@ -44,7 +44,7 @@ pub const LONGEST_POLL: Duration = Duration::from_secs(60);
 /// The observation cache of one process.
 #[derive(Debug)]
 pub struct ObservationCache<C: Cloud> {
-    entries: Mutex<HashMap<C::Key, Entry<C>>>,
+    entries: Mutex<HashMap<C::Key, CacheEntry<C>>>,
     write_queue: WriteQueue<C::Key>,
     /// The receivers of the resources whose write has come first in the queue.
     waiting: Mutex<Vec<UnboundedSender<C::Key>>>,
@@ -68,7 +68,7 @@ impl<C: Cloud> ObservationCache<C> {
         }
     }
 
-    fn entries(&self) -> MutexGuard<'_, HashMap<C::Key, Entry<C>>> {
+    fn entries(&self) -> MutexGuard<'_, HashMap<C::Key, CacheEntry<C>>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -81,24 +81,24 @@ impl<C: Cloud> ObservationCache<C> {
     }
 
     /// What `question` finds in the resource's entry; none if there is no entry.
-    fn ask<T>(&self, key: &C::Key, question: impl FnOnce(&Entry<C>) -> T) -> Option<T> {
+    fn ask<T>(&self, key: &C::Key, question: impl FnOnce(&CacheEntry<C>) -> T) -> Option<T> {
         self.entries().get(key).map(question)
     }
 
     /// Whether the resource has an entry of which this holds.
-    fn holds(&self, key: &C::Key, rule: impl FnOnce(&Entry<C>) -> bool) -> bool {
+    fn holds(&self, key: &C::Key, rule: impl FnOnce(&CacheEntry<C>) -> bool) -> bool {
         self.entries().get(key).is_some_and(rule)
     }
 
     /// Changes the resource's entry, if there is one.
-    fn edit<T>(&self, key: &C::Key, change: impl FnOnce(&mut Entry<C>) -> T) -> Option<T> {
+    fn edit<T>(&self, key: &C::Key, change: impl FnOnce(&mut CacheEntry<C>) -> T) -> Option<T> {
         self.entries().get_mut(key).map(change)
     }
 
     /// Changes the entry of a resource that was read or written, and makes one if there is none.
-    fn update<T>(&self, kind: C::Kind, key: &C::Key, now: Instant, change: impl FnOnce(&mut Entry<C>) -> T) -> T {
+    fn update<T>(&self, kind: C::Kind, key: &C::Key, now: Instant, change: impl FnOnce(&mut CacheEntry<C>) -> T) -> T {
         let mut entries = self.entries();
-        let entry = entries.entry(key.clone()).or_insert_with(|| Entry::new(kind, now));
+        let entry = entries.entry(key.clone()).or_insert_with(|| CacheEntry::new(kind, now));
         entry.observation.note_read(now);
         change(entry)
     }

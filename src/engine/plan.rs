@@ -5,7 +5,7 @@ mod words;
 use serde_json::Value;
 
 use super::cloud::{Cloud, Key, ResourceKind};
-use super::resource::{Observed, Owned, Progress, Resource};
+use super::resource::{Difference, Observed, Owned, Progress, Resource};
 
 /// What to do with one resource.
 #[derive(Debug, Clone, PartialEq)]
@@ -185,20 +185,27 @@ fn step<C: Cloud>(of: &dyn Owned<C>, observed: &Observed<C>, verb: Verb, why: Wh
     }
 }
 
+fn fields(differences: &[Difference]) -> Vec<&'static str> {
+    differences.iter().map(|difference| difference.field).collect()
+}
+
 fn ensure_found<C: Cloud>(desired: &dyn Resource<C>, current: &Value) -> (Verb, Why<C>) {
     if !desired.is_owned(current) {
         return (Verb::Refuse, Why::NotOurs);
     }
-    let (state, differences) = (C::progress(current), desired.differs(current));
+    let state = C::progress(current);
+    let differences = desired.differs(current);
     let right = state == Progress::InProgress && differences.is_empty() && desired.moved_by_others(current);
     if matches!(state, Progress::InProgress | Progress::Deleting) && !right {
         return (Verb::Wait, Why::InProgress);
     }
-    let fields = || differences.iter().map(|d| d.field).collect();
     if differences.iter().any(|d| d.immutable) {
-        (Verb::Delete, Why::Replace(fields()))
+        (Verb::Delete, Why::Replace(fields(&differences)))
     } else if !differences.is_empty() {
-        (Verb::Put(desired.body(Some(current))), Why::Differs(fields()))
+        (
+            Verb::Put(desired.body(Some(current))),
+            Why::Differs(fields(&differences)),
+        )
     } else if state == Progress::Failed {
         (Verb::Put(desired.body(Some(current))), Why::Failed)
     } else {

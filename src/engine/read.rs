@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::client::{Client, OperationState, Reconcile};
+use super::client::{CloudClient, OperationState, Reconcile};
 use super::cloud::{Cloud, Key, ResourceKind};
 use super::deletion::{self, Deletion};
 use super::failure::{Class, Failure};
@@ -26,7 +26,7 @@ pub struct Reader<'a, C: Cloud, A> {
     pub reconcile: Reconcile,
 }
 
-impl<C: Cloud, A: Client<C>> Reader<'_, C, A> {
+impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
     /// The state of a resource, from the observation cache while that is fresh.
     ///
     /// Without a read, a resource counts as absent if this process created its parent and never put anything under this
@@ -77,14 +77,12 @@ impl<C: Cloud, A: Client<C>> Reader<'_, C, A> {
         let Some(count) = kind.rules().count_in_parent else {
             return false;
         };
-        let is_deleting = |key: &C::Key| {
-            self.observations
-                .operation(key)
-                .is_some_and(|operation| operation.deletes)
-        };
-        let Some(parent) = key.parent().filter(|parent| is_deleting(key) && !is_deleting(parent)) else {
+        let Some(parent) = key.parent() else {
             return false;
         };
+        if !self.is_deleting(key) || self.is_deleting(&parent) {
+            return false;
+        }
         let Some(parent_kind) = C::kind_of(&parent) else {
             return false;
         };
@@ -100,6 +98,12 @@ impl<C: Cloud, A: Client<C>> Reader<'_, C, A> {
         out
     }
 
+    /// Whether this process deletes a resource.
+    fn is_deleting(&self, key: &C::Key) -> bool {
+        let operation = self.observations.operation(key);
+        operation.is_some_and(|operation| operation.deletes)
+    }
+
     /// How a list shows a resource that was ready.
     async fn listed(&self, kind: C::Kind, key: &C::Key) -> Option<Listed> {
         let since = self.observations.list_since(key, Instant::now())?;
@@ -110,7 +114,9 @@ impl<C: Cloud, A: Client<C>> Reader<'_, C, A> {
     }
 
     async fn found(&self, kind: C::Kind, key: &C::Key, body: serde_json::Value) -> Observed<C> {
-        let (now, operation, state) = (Instant::now(), self.observations.operation(key), C::progress(&body));
+        let now = Instant::now();
+        let operation = self.observations.operation(key);
+        let state = C::progress(&body);
         let completed = (kind.rules().completed)(&body);
         self.observations.shown(key);
         if let Some(children) = kind.rules().children {

@@ -246,7 +246,7 @@ impl FakeClient {
     }
 }
 
-impl client::Client<Sample> for FakeClient {
+impl client::CloudClient<Sample> for FakeClient {
     async fn get(&self, _: Reconcile, _: Kind, key: &Key) -> Result<Value, Error> {
         let mut stored = self.0.lock().unwrap();
         stored.calls.push(format!("get {key}"));

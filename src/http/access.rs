@@ -70,12 +70,12 @@ impl IntoResponse for AccessDecision {
 }
 
 /// The hash of a token. The token itself is never kept.
-type Key = [u8; 32];
+type TokenDigest = [u8; 32];
 
 /// Asks the API server, and caches its answers.
 pub(super) struct Access {
     kube: kube::Client,
-    cache: Mutex<HashMap<Key, (AccessDecision, Instant)>>,
+    cache: Mutex<HashMap<TokenDigest, (AccessDecision, Instant)>>,
     reviews: Semaphore,
     /// Why the API server does not answer; `None` while it does.
     failure: Mutex<Option<String>>,
@@ -102,7 +102,7 @@ impl Access {
         let Some(token) = authorization.and_then(bearer) else {
             return AccessDecision::Unknown;
         };
-        let key: Key = Sha256::digest(token).into();
+        let key: TokenDigest = Sha256::digest(token).into();
         if let Some(verdict) = self.cached(&key) {
             return verdict;
         }
@@ -123,7 +123,7 @@ impl Access {
     }
 
     /// Asks when fewer than [`AT_ONCE`] reviews run, and caches the answer.
-    async fn queued_review(&self, key: Key, token: &str) -> kube::Result<AccessDecision> {
+    async fn queued_review(&self, key: TokenDigest, token: &str) -> kube::Result<AccessDecision> {
         // The semaphore is never closed, so this always succeeds.
         let _permit = self.reviews.acquire().await;
         // Another request with the same token may have been first.
@@ -172,13 +172,13 @@ impl Access {
         })
     }
 
-    fn cached(&self, key: &Key) -> Option<AccessDecision> {
+    fn cached(&self, key: &TokenDigest) -> Option<AccessDecision> {
         let cache = self.cache();
         let (verdict, until) = cache.get(key)?;
         (Instant::now() < *until).then_some(*verdict)
     }
 
-    fn cache_verdict(&self, key: Key, verdict: AccessDecision) {
+    fn cache_verdict(&self, key: TokenDigest, verdict: AccessDecision) {
         let now = Instant::now();
         let mut cache = self.cache();
         cache.retain(|_, (_, until)| now < *until);
@@ -187,7 +187,7 @@ impl Access {
         }
     }
 
-    fn cache(&self) -> MutexGuard<'_, HashMap<Key, (AccessDecision, Instant)>> {
+    fn cache(&self) -> MutexGuard<'_, HashMap<TokenDigest, (AccessDecision, Instant)>> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

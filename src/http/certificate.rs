@@ -116,12 +116,15 @@ impl Certificate {
     }
 }
 
+fn read_file(path: &Path) -> Result<Vec<u8>, CertificateError> {
+    std::fs::read(path).map_err(|error| CertificateError::Read(path.to_owned(), error))
+}
+
 impl Files {
     fn read(&self) -> Result<Contents, CertificateError> {
-        let read = |path: &Path| std::fs::read(path).map_err(|error| CertificateError::Read(path.to_owned(), error));
         Ok(Contents {
-            certificate: read(&self.certificate)?,
-            key: read(&self.key)?,
+            certificate: read_file(&self.certificate)?,
+            key: read_file(&self.key)?,
         })
     }
 

@@ -211,20 +211,23 @@ impl Claims {
         }
         let before = self.drop_of(&holder.object).filter(|known| known.holder == holder);
         let new_since = self.since_now(&holder, before.is_some());
-        let since = |claim: &Claim| before.as_ref().and_then(|known| known.claims.get(claim).copied());
-        let claims: HashMap<Claim, ClaimedSince> = claims
-            .into_iter()
-            .map(|claim| {
-                let since = since(&claim).unwrap_or(new_since);
-                (claim, since)
-            })
-            .collect();
-        for (claim, since) in &claims {
+        let before = before.map(|known| known.claims).unwrap_or_default();
+        let mut claimed: HashMap<Claim, ClaimedSince> = HashMap::new();
+        for claim in claims {
+            let since = before.get(&claim).copied().unwrap_or(new_since);
+            claimed.insert(claim, since);
+        }
+        for (claim, since) in &claimed {
             let holders = self.holders.entry(claim.clone()).or_default();
             holders.insert((*since, holder.clone()));
         }
-        self.by_object
-            .insert(holder.object.clone(), KnownHolder { holder, claims });
+        self.by_object.insert(
+            holder.object.clone(),
+            KnownHolder {
+                holder,
+                claims: claimed,
+            },
+        );
     }
 
     /// Since when an object claims what it did not claim before. One that claims nothing yet is `known` too.
@@ -331,14 +334,16 @@ impl Claims {
     pub fn domains_in(&self, network: &str) -> Vec<(ClusterRef, String)> {
         let network = Claim::network(network);
         let there = self.holders(&network);
-        let domain = |holder: &Holder| {
-            let known = self.by_object.get(&holder.object)?;
-            known.claims.keys().find_map(|claim| match claim {
-                Claim::BaseDomain(domain) => Some((holder.object.clone(), domain.clone())),
-                _ => None,
-            })
-        };
-        there.filter_map(domain).collect()
+        there.filter_map(|holder| self.domain_of(holder)).collect()
+    }
+
+    /// A HostedCluster with its base domain, if it has one.
+    fn domain_of(&self, holder: &Holder) -> Option<(ClusterRef, String)> {
+        let known = self.by_object.get(&holder.object)?;
+        known.claims.keys().find_map(|claim| match claim {
+            Claim::BaseDomain(domain) => Some((holder.object.clone(), domain.clone())),
+            _ => None,
+        })
     }
 
     /// The NAT subnets of this name that a cluster's owner gives, and who does.

@@ -135,18 +135,15 @@ const FIRST_RECONCILE: Duration = Duration::from_secs(60);
 
 /// From when, and how long it took, if `own` makes the custom resource available and `before` did not.
 pub fn became_available(before: &[Condition], own: &[Condition], created: Option<&Time>) -> Option<(Since, Duration)> {
-    let is_true = |condition: &&Condition| condition.status == Status::True.as_str();
     let kind = ConditionType::AzurePrivateLinkServiceAvailable;
-    let (old, now) = (
-        get(before, kind),
-        get(own, kind).filter(is_true)?.last_transition_time.0,
-    );
-    if old.is_some_and(|old| is_true(&old)) {
+    let old = get(before, kind);
+    let new = get(own, kind)?;
+    if !is_true(new) || old.is_some_and(is_true) {
         return None;
     }
+    let now = new.last_transition_time.0;
     let created = created.map_or(now, |time| time.0);
     let since = old.map_or(created, |old| old.last_transition_time.0);
-    let between = |from: Timestamp, to: Timestamp| Duration::try_from(to.duration_since(from)).unwrap_or_default();
     Some(if between(created, since) <= FIRST_RECONCILE {
         (Since::Creation, between(created, now))
     } else {
@@ -154,14 +151,21 @@ pub fn became_available(before: &[Condition], own: &[Condition], created: Option
     })
 }
 
+fn is_true(condition: &Condition) -> bool {
+    condition.status == Status::True.as_str()
+}
+
+fn between(from: Timestamp, to: Timestamp) -> Duration {
+    Duration::try_from(to.duration_since(from)).unwrap_or_default()
+}
+
 /// Whether `old` is a load balancer condition that is out of date, because the Private Link Service was created later.
 /// HyperShift's own operator does not report the load balancer when the service exists, and no service exists without
 /// its frontend.
 pub fn is_overtaken(old: &Condition, all: &[Condition]) -> bool {
     old.type_ == ConditionType::AzureInternalLoadBalancerAvailable.as_str()
-        && get(all, ConditionType::AzurePLSCreated).is_some_and(|created| {
-            created.status == Status::True.as_str() && created.last_transition_time.0 > old.last_transition_time.0
-        })
+        && get(all, ConditionType::AzurePLSCreated)
+            .is_some_and(|created| is_true(created) && created.last_transition_time.0 > old.last_transition_time.0)
 }
 
 /// Why this condition keeps the path from being available; `None` if it does not.

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::api::markers::CLUSTER_ANNOTATION;
 use crate::api::{AzurePrivateLinkService, ClusterRef, Reason};
 use crate::azure::arm::id::{ResourceId, SubscriptionId};
-use crate::azure::arm::scope::Scope;
+use crate::azure::arm::scope::AzureScope;
 use crate::azure::kinds::Kind;
 use crate::hypershift::host_names::dns_name;
 use crate::hypershift::names;
@@ -87,7 +87,7 @@ struct ScopesEntry {
     namespace: String,
     /// The name of the only one; none: all.
     name: Option<String>,
-    scopes: Vec<Scope>,
+    scopes: Vec<AzureScope>,
     /// Subscriptions that may connect, besides those in `scopes`.
     connect: Vec<SubscriptionId>,
     /// Domains that base domains are, or lie below; in lower case.
@@ -228,8 +228,8 @@ fn each<T>(texts: &[String], parse: fn(&str) -> Result<T, AllowedScopesError>) -
     texts.iter().map(|text| parse(text)).collect()
 }
 
-fn parse_scope(text: &str) -> Result<Scope, AllowedScopesError> {
-    Scope::parse(text).map_err(|_| AllowedScopesError::Scope(text.to_owned()))
+fn parse_scope(text: &str) -> Result<AzureScope, AllowedScopesError> {
+    AzureScope::parse(text).map_err(|_| AllowedScopesError::Scope(text.to_owned()))
 }
 
 fn parse_subscription(text: &str) -> Result<SubscriptionId, AllowedScopesError> {

@@ -4,7 +4,7 @@ use crate::azure::arm::ports::Gate;
 use crate::runtime::leader;
 
 /// Writes to Azure go out while the leader's gate is open.
-pub(super) struct ArmGate(pub(super) leader::Gate);
+pub(super) struct ArmGate(pub(super) leader::LeaderGate);
 
 impl Gate for ArmGate {
     fn open(&self) -> bool {

@@ -6,14 +6,14 @@ use super::{Metrics, OF_CALLS, Registered};
 use crate::azure::arm::ports::{Counters, ObservedCall};
 use crate::azure::kinds::Kind;
 
-pub(super) struct Arm {
+pub(super) struct ArmMetrics {
     calls: IntCounterVec,
     duration: HistogramVec,
     budget: IntGaugeVec,
     call_budget_exhausted: IntCounterVec,
 }
 
-impl Arm {
+impl ArmMetrics {
     pub(super) fn new(registered: &mut Registered) -> Result<Self> {
         let call_budget_exhausted = registered.add(IntCounterVec::new(
             Opts::new(
@@ -55,7 +55,8 @@ impl Counters for Metrics {
     fn call(&self, observed: ObservedCall) {
         self.progress.called();
         let class = observed.class.map_or("ok", |class| class.label());
-        let (kind, verb) = (observed.kind.label(), observed.verb.label());
+        let kind = observed.kind.label();
+        let verb = observed.verb.label();
         let labels = [kind, verb, class, &observed.status.to_string()];
         self.arm.calls.with_label_values(&labels).inc();
         let duration = self.arm.duration.with_label_values(&[kind, verb]);

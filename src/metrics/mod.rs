@@ -19,7 +19,7 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricType;
 use prometheus::{Registry, Result, TextEncoder};
 
-use arm::Arm;
+use arm::ArmMetrics;
 use changes::Changes;
 pub use labels::{Controller, KubeResource, KubeVerb, ReconcileResult, Watched};
 pub use objects::{ObservedCondition, ObservedObject};
@@ -37,7 +37,7 @@ const OF_CALLS: [f64; 12] = [0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 1
 pub struct Metrics {
     registered: Registered,
     reconciles: Reconciles,
-    arm: Arm,
+    arm: ArmMetrics,
     process: Process,
     changes: Changes,
     sources: Arc<Sources>,
@@ -53,7 +53,7 @@ impl Metrics {
         registered.register(state::gauges(Arc::clone(&sources))?)?;
         Ok(Self {
             reconciles: Reconciles::new(&mut registered)?,
-            arm: Arm::new(&mut registered)?,
+            arm: ArmMetrics::new(&mut registered)?,
             process: Process::new(&mut registered, version, commit)?,
             changes: Changes::new(&mut registered)?,
             sources,

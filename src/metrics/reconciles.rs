@@ -124,7 +124,8 @@ impl Drop for RunningReconcile<'_> {
         if std::thread::panicking() {
             self.result = ReconcileResult::Panicked;
         }
-        let (controller, result) = (self.controller.label(), self.result.label());
+        let controller = self.controller.label();
+        let result = self.result.label();
         self.reconciles.total.with_label_values(&[controller, result]).inc();
         self.reconciles.running.with_label_values(&[controller]).dec();
     }

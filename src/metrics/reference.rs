@@ -36,7 +36,8 @@ pub(super) fn markdown(described: &[(Desc, MetricType)]) -> String {
     let mut text = String::from(INTRODUCTION);
     let mut labels = BTreeMap::<_, Vec<_>>::new();
     for (desc, kind) in metrics {
-        let (name, names) = (&desc.fq_name, quoted(&desc.variable_labels));
+        let name = &desc.fq_name;
+        let names = quoted(&desc.variable_labels);
         let kind = format!("{kind:?}").to_lowercase();
         // Writing to a String cannot fail.
         let _ = writeln!(text, "| `{name}` | {kind} | {names} | {} |", desc.help);

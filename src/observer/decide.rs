@@ -198,10 +198,10 @@ pub fn change(current: &AzurePrivateLinkService, desired: &DesiredResource) -> S
 }
 
 fn spec_change(current: &AzurePrivateLinkService, desired: &DesiredResource) -> Map<String, Value> {
-    let (now, new) = (&current.spec, &desired.derived.spec);
+    let now = &current.spec;
+    let new = &desired.derived.spec;
     let mut spec = Map::new();
-    let ip = |text: &Option<String>| text.as_deref().and_then(|ip| ip.parse::<IpAddr>().ok());
-    if ip(&now.load_balancer_ip) != ip(&new.load_balancer_ip) {
+    if parsed(now.load_balancer_ip.as_deref()) != parsed(new.load_balancer_ip.as_deref()) {
         spec.insert("loadBalancerIP".into(), json!(new.load_balancer_ip));
     }
     let allowed = now.additional_allowed_subscriptions.as_deref().unwrap_or_default();
@@ -219,15 +219,22 @@ fn spec_change(current: &AzurePrivateLinkService, desired: &DesiredResource) -> 
     spec
 }
 
+fn parsed(ip: Option<&str>) -> Option<IpAddr> {
+    ip?.parse().ok()
+}
+
 /// The list to write, if it is to change. If the desired list is too long, only its revocations are written.
 fn new_list(now: &[String], desired: &[String]) -> Option<Vec<String>> {
-    let has = |list: &[String], one: &String| list.iter().any(|other| same(other, one));
     if desired.len() > MOST_SUBSCRIPTIONS {
         let left: Vec<String> = now.iter().filter(|one| has(desired, one)).cloned().collect();
         return (left.len() < now.len()).then_some(left);
     }
     let equal = now.iter().all(|one| has(desired, one)) && desired.iter().all(|one| has(now, one));
     (!equal).then(|| desired.to_vec())
+}
+
+fn has(list: &[String], one: &str) -> bool {
+    list.iter().any(|other| same(other, one))
 }
 
 #[cfg(test)]

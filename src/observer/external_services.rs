@@ -167,7 +167,6 @@ fn published_host(found: &Service) -> Option<&String> {
 }
 
 fn service(external: External, host: &str, address: IpAddr, by: &HostedControlPlane) -> Service {
-    let one = |name: &str, value: &str| Some([(name.to_owned(), value.to_owned())].into());
     let mut service = Service {
         spec: Some(ServiceSpec {
             type_: Some("ExternalName".to_owned()),
@@ -178,8 +177,12 @@ fn service(external: External, host: &str, address: IpAddr, by: &HostedControlPl
     };
     service.metadata.name = Some(external.name.to_owned());
     service.metadata.namespace = by.namespace();
-    service.metadata.labels = one(EXTERNAL_LABEL, EXTERNAL_VALUE);
-    service.metadata.annotations = one(EXTERNAL_HOST_ANNOTATION, host);
+    service
+        .labels_mut()
+        .insert(EXTERNAL_LABEL.to_owned(), EXTERNAL_VALUE.to_owned());
+    service
+        .annotations_mut()
+        .insert(EXTERNAL_HOST_ANNOTATION.to_owned(), host.to_owned());
     service.metadata.owner_references = Some(vec![owner(by)]);
     service
 }

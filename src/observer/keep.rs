@@ -106,7 +106,8 @@ impl Observer {
         target: Target,
         by: &HostedControlPlane,
     ) -> Result<Option<String>, ReconcileError> {
-        let (name, namespace) = (external.name, by.namespace().unwrap_or_default());
+        let name = external.name;
+        let namespace = by.namespace().unwrap_or_default();
         let api: Api<Service> = Api::namespaced(self.cx.runtime.kube.clone(), &namespace);
         let found = within(api.get_opt(name)).await?;
         let verb = match external_services::step(external, host, target, found.as_ref(), by) {

@@ -91,7 +91,8 @@ impl Observer {
         &self,
         cached: &HostedControlPlane,
     ) -> Result<(ReconcileResult, Option<Requeue>), ReconcileError> {
-        let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
+        let namespace = cached.namespace().unwrap_or_default();
+        let name = cached.name_any();
         let api: Api<HostedControlPlane> = Api::namespaced(self.cx.runtime.kube.clone(), &namespace);
         let Some(found) = within(api.get_opt(&name)).await? else {
             return Ok((ReconcileResult::Ready, None));
@@ -100,7 +101,8 @@ impl Observer {
             return control_plane::let_go(&self.cx, &found).await;
         }
         let now = Timestamp::now();
-        let (mut outcomes, mut failed) = (Vec::new(), None);
+        let mut outcomes = Vec::new();
+        let mut failed = None;
         for service in SERVICES {
             match self.serve(service, &found, now).await {
                 Ok(one) => outcomes.push((service, one)),
@@ -171,7 +173,8 @@ impl Observer {
 
     /// Reports what is new: what is waited for in the log, what is refused as an Event, too.
     async fn emit_events(&self, of: &HostedControlPlane, outcomes: &[(&'static str, ServiceOutcome)]) {
-        let (namespace, name) = (of.namespace(), of.name_any());
+        let namespace = of.namespace();
+        let name = of.name_any();
         let uid = of.uid().unwrap_or_default();
         let mut events = Vec::new();
         for (about, one) in outcomes {

@@ -75,29 +75,37 @@ pub fn derive(
 
 /// The fields that every custom resource must have.
 fn required(azure: &AzurePlatform, address: String) -> Result<AzurePrivateLinkServiceSpec, String> {
-    let text = |value: &Option<String>, field: &str| {
-        let value = value.as_deref().filter(|value| !value.is_empty());
-        value
-            .map(str::to_owned)
-            .ok_or_else(|| format!("platform.azure.{field} is empty"))
-    };
-    let fits = |value: String, field: &str, fits: fn(&str) -> bool, what: &str| {
-        fits(&value)
-            .then_some(value)
-            .ok_or_else(|| format!("platform.azure.{field} is not {what}"))
-    };
-    let subscription = text(&azure.subscription_id, "subscriptionID")?.to_ascii_lowercase();
-    let group = text(&azure.resource_group, "resourceGroup")?;
-    let region = location(&text(&azure.location, "location")?);
+    let subscription = text(azure.subscription_id.as_deref(), "subscriptionID")?.to_ascii_lowercase();
+    let group = text(azure.resource_group.as_deref(), "resourceGroup")?;
+    let region = location(text(azure.location.as_deref(), "location")?);
+    if !is_uuid(&subscription) {
+        return Err("platform.azure.subscriptionID is not a UUID".to_owned());
+    }
+    if !is_group(group) {
+        return Err("platform.azure.resourceGroup is not the name of a resource group".to_owned());
+    }
+    if !is_region(&region) {
+        return Err("platform.azure.location is not a region".to_owned());
+    }
+    let subnet = text(azure.subnet_id.as_deref(), "subnetID")?;
+    let subnet = id(Kind::Subnet, subnet, "subnetID")?;
+    let network = text(azure.vnet_id.as_deref(), "vnetID")?;
+    let network = id(Kind::VirtualNetwork, network, "vnetID")?;
     Ok(AzurePrivateLinkServiceSpec {
         load_balancer_ip: Some(address),
-        subscription_id: fits(subscription, "subscriptionID", is_uuid, "a UUID")?,
-        resource_group_name: fits(group, "resourceGroup", is_group, "the name of a resource group")?,
-        location: fits(region, "location", is_region, "a region")?,
-        guest_subnet_id: id(Kind::Subnet, &text(&azure.subnet_id, "subnetID")?, "subnetID")?,
-        guest_vnet_id: id(Kind::VirtualNetwork, &text(&azure.vnet_id, "vnetID")?, "vnetID")?,
+        subscription_id: subscription,
+        resource_group_name: group.to_owned(),
+        location: region,
+        guest_subnet_id: subnet,
+        guest_vnet_id: network,
         ..AzurePrivateLinkServiceSpec::default()
     })
+}
+
+/// A field of the platform that must not be empty.
+fn text<'a>(value: Option<&'a str>, field: &str) -> Result<&'a str, String> {
+    let value = value.filter(|value| !value.is_empty());
+    value.ok_or_else(|| format!("platform.azure.{field} is empty"))
 }
 
 fn id(kind: Kind, value: &str, field: &str) -> Result<String, String> {
@@ -118,7 +126,8 @@ fn is_region(text: &str) -> bool {
 
 /// Each subscription once and in lower case, in the order given, and how many of the texts are not UUIDs.
 fn subscriptions(given: &[String]) -> (Vec<String>, usize) {
-    let (mut usable, mut unusable) = (Vec::new(), 0);
+    let mut usable = Vec::new();
+    let mut unusable = 0;
     for text in given.iter().map(|text| text.to_ascii_lowercase()) {
         if !is_uuid(&text) {
             unusable += 1;

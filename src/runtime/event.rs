@@ -103,4 +103,4 @@ impl Event {
 }
 
 /// The problems of an object, by topic. Each is published when it appears, not while it lasts.
-pub type Standing = HashMap<&'static str, String>;
+pub type ProblemsByTopic = HashMap<&'static str, String>;

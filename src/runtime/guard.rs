@@ -44,7 +44,8 @@ pub async fn counted(
     object: &impl ResourceExt,
     reconcile: impl Future<Output = Result<(ReconcileResult, Option<Requeue>), ReconcileError>>,
 ) -> Action {
-    let (namespace, name) = (object.namespace(), object.name_any());
+    let namespace = object.namespace();
+    let name = object.name_any();
     let span = tracing::info_span!("reconcile", controller = controller.label(), namespace, name);
     let uid = object.uid().unwrap_or_default();
     if let Err(wait) = runtime.rates.take(&uid, Instant::now()) {

@@ -36,6 +36,16 @@ struct Poll {
     with: Option<String>,
 }
 
+impl Poll {
+    /// Whether nothing has changed that counts: the value, where there is one.
+    fn is_unchanged(&self, with: Option<&str>) -> bool {
+        match with {
+            Some(with) => self.with.as_deref() == Some(with),
+            None => !self.changed,
+        }
+    }
+}
+
 /// What is polled for on behalf of the objects of one role, by UID, and lists that cannot be read, by the id of what
 /// waits for them: one thing each.
 #[derive(Debug)]
@@ -71,8 +81,8 @@ impl Polls {
     fn next(&self, uid: &str, with: Option<&str>, first: Duration, now: Instant) -> Duration {
         let mut all = self.all();
         let known = all.remove(uid);
-        let is_unchanged = |poll: &Poll| with.map_or(!poll.changed, |with| poll.with.as_deref() == Some(with));
-        let since = known.filter(is_unchanged).map_or(now, |poll| poll.since);
+        let unchanged = known.filter(|poll| poll.is_unchanged(with));
+        let since = unchanged.map_or(now, |poll| poll.since);
         let poll = Poll {
             since,
             changed: false,

@@ -23,12 +23,12 @@ use super::requeue::Requeue;
 use crate::metrics::{Controller as Label, ReconcileResult, RunningReconcile};
 
 /// An object that can be reconciled.
-pub trait Object:
+pub trait ReconciledObject:
     Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
 {
 }
 
-impl<K> Object for K where
+impl<K> ReconciledObject for K where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + Clone
         + Debug
@@ -77,7 +77,7 @@ pub trait ReconcileContext<K>: Send + Sync + 'static {
 /// How one controller reconciles an object.
 pub trait Reconciler: Send + Sync + 'static {
     /// What it reconciles.
-    type Object: Object;
+    type Object: ReconciledObject;
     /// What it works with.
     type Context: ReconcileContext<Self::Object>;
     /// What Kubernetes shows around the object.
@@ -206,7 +206,8 @@ impl<R: Reconciler> Runner<R> {
     }
 
     async fn reconcile(&self, cached: &R::Object) -> Action {
-        let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
+        let namespace = cached.namespace().unwrap_or_default();
+        let name = cached.name_any();
         let correlation = Uuid::new_v4();
         let span = tracing::info_span!("reconcile", controller = self.label.label(), namespace, name, correlation_id = %correlation);
         let uid = cached.uid().unwrap_or_default();
@@ -225,7 +226,8 @@ impl<R: Reconciler> Runner<R> {
             fingerprint: self.fingerprint(cached),
             counted: None,
         };
-        let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
+        let namespace = cached.namespace().unwrap_or_default();
+        let name = cached.name_any();
         let paced = self
             .pacer
             .begin((&namespace, &name), &begun.uid, begun.fingerprint, Instant::now());
@@ -323,7 +325,7 @@ pub async fn run<R: Reconciler>(
 
 /// Calls `reconcile` for each object of a prepared controller until `stop`; running calls end first. It takes its permit
 /// from the limit.
-pub async fn run_each<K: Object, F: Future<Output = Action> + Send + 'static>(
+pub async fn run_each<K: ReconciledObject, F: Future<Output = Action> + Send + 'static>(
     controller: kube::runtime::Controller<K>,
     limit: ConcurrencyLimit,
     stop: CancellationToken,

@@ -16,7 +16,7 @@ use kube::Api;
 use kube::api::PostParams;
 use tokio::time::Instant;
 
-use super::event::{Event, Standing};
+use super::event::{Event, ProblemsByTopic};
 use super::rate::{Limit, Rates};
 use crate::metrics::{KubeResource, KubeVerb, Metrics};
 
@@ -53,7 +53,7 @@ pub struct Recorder {
     expected_names: &'static [&'static str],
     metrics: Arc<Metrics>,
     /// The problems that were published and still exist, by the UID of the object.
-    standing: Mutex<HashMap<String, Standing>>,
+    standing: Mutex<HashMap<String, ProblemsByTopic>>,
     /// The rates of Events in other namespaces, by the namespace of the custom resource.
     elsewhere: Rates,
 }
@@ -82,9 +82,12 @@ impl Recorder {
         let Some((own, others)) = about.split_first() else {
             return;
         };
-        let (key, now) = (rate_key(own, self.expected_names), Instant::now());
-        let is_within_rate = |_: &&Event| others.is_empty() || self.elsewhere.take(&key, now).is_ok();
-        let for_others: Vec<&Event> = events.iter().filter(is_within_rate).collect();
+        let key = rate_key(own, self.expected_names);
+        let now = Instant::now();
+        let mut for_others: Vec<&Event> = Vec::new();
+        if !others.is_empty() {
+            for_others.extend(events.iter().filter(|_| self.elsewhere.take(&key, now).is_ok()));
+        }
         let on_own = events.iter().map(|event| (own, event));
         let on_others = others
             .iter()
@@ -120,7 +123,7 @@ impl Recorder {
 
     /// Writes the Events that `update` returns about the problems of the first object. `update` keeps the problems that
     /// still exist.
-    pub async fn emit_new(&self, about: &[ObjectReference], update: impl FnOnce(&mut Standing) -> Vec<Event>) {
+    pub async fn emit_new(&self, about: &[ObjectReference], update: impl FnOnce(&mut ProblemsByTopic) -> Vec<Event>) {
         let uid = about.first().and_then(|object| object.uid.clone()).unwrap_or_default();
         let events = {
             let mut all = self.standing.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hyperlink::api::{AzurePrivateLinkService, Role};
 use hyperlink::azure::arm::client::Client;
 use hyperlink::azure::arm::id::{ResourceId, SubscriptionId};
-use hyperlink::azure::arm::scope::Scope;
+use hyperlink::azure::arm::scope::AzureScope;
 use hyperlink::azure::observations::ObservationCache;
 use hyperlink::controllers::context::{ArmContext, Context};
 use hyperlink::controllers::private_endpoint::PrivateEndpointController;
@@ -57,7 +57,7 @@ pub(crate) struct Life {
     pub(crate) cluster: Arc<Cluster>,
     processes: [Process; 2],
     /// The group in which role `ho` creates services, and the scopes in which it may manage others.
-    pub(crate) service_groups: (&'static str, Vec<Scope>),
+    pub(crate) service_groups: (&'static str, Vec<AzureScope>),
     died: bool,
     /// Whether `until` returns when a process has died.
     ends_with_a_death: bool,
@@ -83,7 +83,7 @@ fn process(role: Role, sim: &Sim, cluster: &Arc<Cluster>) -> Process {
     }
 }
 
-async fn management(cx: &Context, (group, also): &(&str, Vec<Scope>)) -> PrivateLinkServiceController {
+async fn management(cx: &Context, (group, also): &(&str, Vec<AzureScope>)) -> PrivateLinkServiceController {
     let settings = Settings {
         management_cluster: "5e1f0a3c-7b2d-4c68-9e14-2a6d8f0b4c35".into(),
         cloud: "AzurePublicCloud",

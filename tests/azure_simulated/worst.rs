@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hyperlink::azure::arm::id::ResourceId;
-use hyperlink::azure::arm::scope::Scope;
+use hyperlink::azure::arm::scope::AzureScope;
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -170,7 +170,7 @@ async fn service_in_the_former_group_not_found_once_does_not_stay() {
         .unwrap();
     life.service_groups = (
         "other",
-        vec![Scope::parse(&format!("/subscriptions/{SUB}/resourceGroups/mgmt")).unwrap()],
+        vec![AzureScope::parse(&format!("/subscriptions/{SUB}/resourceGroups/mgmt")).unwrap()],
     );
     let missing = json!({"status": 404, "code": "ResourceNotFound", "message": "x"});
     life.sim.faults(&[(

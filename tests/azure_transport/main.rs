@@ -18,7 +18,7 @@ use bytes::Bytes;
 use futures::stream;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
-use hyperlink::azure::arm::auth::{AuthError, Cloud, CredentialSource, Token, TokenCache, TokenSource};
+use hyperlink::azure::arm::auth::{AuthError, AzureCloud, CredentialSource, Token, TokenCache, TokenSource};
 use hyperlink::azure::arm::https::{HttpSettings, ProxySettings};
 use hyperlink::azure::arm::transport::{ANSWER_LIMIT, HttpsTransport, Transport, TransportError};
 
@@ -69,7 +69,7 @@ impl Azure {
         let (arm, authority) = futures::join!(Server::https(&ca, arm), Server::https(&ca, authority));
         let secret = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(secret.path(), credentials("secret-1")).unwrap();
-        let cloud = Cloud::custom(&arm.url(), &authority.url(), AUDIENCE).unwrap();
+        let cloud = AzureCloud::custom(&arm.url(), &authority.url(), AUDIENCE).unwrap();
         let mut settings = settings(&ca);
         change(&mut settings);
         let client = settings.client().unwrap();
@@ -179,7 +179,7 @@ async fn arm_401_is_returned_and_its_token_reported() {
     let current = status.clone();
     let reply = move |_: &Observed| answer(*current.lock().unwrap(), "{}");
     let azure = Azure::start(reply, issues_tokens(3600), |_| {}).await;
-    let cloud = Cloud::custom(&azure.arm.url(), &azure.authority.url(), AUDIENCE).unwrap();
+    let cloud = AzureCloud::custom(&azure.arm.url(), &azure.authority.url(), AUDIENCE).unwrap();
     let tokens = Arc::new(OneToken::default());
     let client = settings(&azure.ca).client().unwrap();
     let transport = HttpsTransport::new(client, &cloud, tokens.clone());
@@ -226,7 +226,7 @@ async fn read_with_a_token_that_azure_no_longer_takes(
         )
     };
     let azure = Azure::start(reply, issues_tokens(3600), |_| {}).await;
-    let cloud = Cloud::custom(&azure.arm.url(), &azure.authority.url(), AUDIENCE).unwrap();
+    let cloud = AzureCloud::custom(&azure.arm.url(), &azure.authority.url(), AUDIENCE).unwrap();
     let client = settings(&azure.ca).client().unwrap();
     let transport = HttpsTransport::new(client, &cloud, Arc::new(EachOnce(Mutex::new(1))));
     let request = http::Request::builder().method(method).uri(azure.arm.url());
@@ -298,7 +298,7 @@ async fn server_of_an_unknown_authority_gets_no_token(#[case] trusted: &str) {
 async fn certificate_for_another_name_is_refused() {
     let azure = Azure::start(|_| answer(200, ""), issues_tokens(3600), |_| {}).await;
     let other = Server::https_named(&azure.ca, "elsewhere.example").await;
-    let cloud = Cloud::custom(&other.url(), &azure.authority.url(), AUDIENCE).unwrap();
+    let cloud = AzureCloud::custom(&other.url(), &azure.authority.url(), AUDIENCE).unwrap();
     let client = settings(&azure.ca).client().unwrap();
     let transport = HttpsTransport::new(client, &cloud, Arc::new(azure.tokens.clone()));
     let request = http::Request::get(other.url()).body(Bytes::new()).unwrap();
@@ -315,7 +315,7 @@ async fn closed_port_is_a_failed_connection() {
     let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", free.local_addr().unwrap());
     drop(free);
-    let cloud = Cloud::custom(&url, &azure.authority.url(), AUDIENCE).unwrap();
+    let cloud = AzureCloud::custom(&url, &azure.authority.url(), AUDIENCE).unwrap();
     let client = settings(&azure.ca).client().unwrap();
     let transport = HttpsTransport::new(client, &cloud, Arc::new(azure.tokens.clone()));
     let request = http::Request::get(url).body(Bytes::new()).unwrap();

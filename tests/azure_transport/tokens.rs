@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use futures::future::join_all;
-use hyperlink::azure::arm::auth::{AuthError, Cloud, CredentialSource, TokenCache, TokenSource};
+use hyperlink::azure::arm::auth::{AuthError, AzureCloud, CredentialSource, TokenCache, TokenSource};
 use hyperlink::azure::arm::https::HttpSettings;
 use hyperlink::azure::arm::transport::TransportError;
 
@@ -74,7 +74,7 @@ async fn federated_token_is_trimmed_and_read_again() {
     let authority = Server::https(&ca, issues_tokens(1)).await;
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "jwt-1\n").unwrap();
-    let cloud = Cloud::custom("https://arm.example", &authority.url(), AUDIENCE).unwrap();
+    let cloud = AzureCloud::custom("https://arm.example", &authority.url(), AUDIENCE).unwrap();
     let source = CredentialSource::WorkloadIdentity {
         tenant: "the-tenant".into(),
         client: "the-client".into(),
@@ -195,7 +195,7 @@ async fn token_of(source: CredentialSource) -> Result<String, AuthError> {
     let mut settings = HttpSettings::new("ho");
     // Instance metadata never goes through the proxy; nothing listens there.
     settings.proxy.https_proxy = Some("http://127.0.0.1:9".into());
-    let tokens = TokenCache::new(source, &Cloud::public(), settings.client().unwrap());
+    let tokens = TokenCache::new(source, &AzureCloud::public(), settings.client().unwrap());
     let token = tokens.token().await?.authorization();
     Ok(token.to_str().unwrap().to_owned())
 }

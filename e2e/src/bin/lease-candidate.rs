@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use e2e::kubeconfig::Access;
-use hyperlink::runtime::leader::{Elector, Gate, LeaseSettings, LeaseTimes};
+use hyperlink::runtime::leader::{Elector, LeaderGate, LeaseSettings, LeaseTimes};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::main]
@@ -47,7 +47,7 @@ async fn main() -> Result<ExitCode> {
 }
 
 /// Asks the gate on a thread of its own, so that it does not depend on what the runtime notices, and when.
-fn ask(gate: &Gate) {
+fn ask(gate: &LeaderGate) {
     loop {
         let asked = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         if gate.open() {

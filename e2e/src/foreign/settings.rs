@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use hyperlink::azure::arm::auth::Cloud;
+use hyperlink::azure::arm::auth::AzureCloud;
 
 use crate::scenarios::Scenario;
 
@@ -94,7 +94,7 @@ pub struct Settings {
     /// The context in the kubeconfig.
     pub context: String,
     /// The addresses of ARM and of the token issuer.
-    pub cloud: Cloud,
+    pub cloud: AzureCloud,
     /// Certificate authority of ARM and of the token issuer, unless the system trusts it.
     pub ca_file: Option<PathBuf>,
     /// The subscription for everything.
@@ -247,16 +247,16 @@ impl Reader<'_> {
     }
 
     /// The public cloud, or one that the variables give by its addresses.
-    fn cloud(&mut self) -> Option<Cloud> {
+    fn cloud(&mut self) -> Option<AzureCloud> {
         let Some(endpoint) = self.given("HYPERLINK_ARM_ENDPOINT") else {
-            return Some(Cloud::public());
+            return Some(AzureCloud::public());
         };
         let authority = self.required(
             "AZURE_AUTHORITY_HOST",
             "where tokens for HYPERLINK_ARM_ENDPOINT are issued",
         );
         let audience = self.required("HYPERLINK_AUDIENCE", "whom tokens for HYPERLINK_ARM_ENDPOINT are for");
-        let cloud = Cloud::custom(&endpoint, &authority?, &audience?);
+        let cloud = AzureCloud::custom(&endpoint, &authority?, &audience?);
         cloud.map_err(|why| self.wrong.push(why.to_string())).ok()
     }
 
@@ -313,7 +313,7 @@ mod tests {
     fn complete_settings_are_accepted_with_a_new_prefix() {
         let (one, other) = (read(&whole()).unwrap(), read(&whole()).unwrap());
         assert_ne!(one.prefix, other.prefix);
-        assert_eq!(one.cloud, Cloud::public());
+        assert_eq!(one.cloud, AzureCloud::public());
         assert_eq!(one.scenarios, Scenario::ALL);
         assert!(!format!("{one:?}").contains("\"s\""), "{one:?}");
     }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use e2e::pipe::Pipe;
 use e2e::{ControlPlane, eventually, patient, scenario};
 use futures::{FutureExt, StreamExt};
-use hyperlink::runtime::leader::{Gate, GateShut, gated_client};
+use hyperlink::runtime::leader::{GateShut, LeaderGate, gated_client};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use serde_json::json;
@@ -89,7 +89,7 @@ fn write_while_allowed(
     plane: &ControlPlane,
     name: &str,
     writer: &'static str,
-    gate: Gate,
+    gate: LeaderGate,
 ) -> tokio::task::JoinHandle<Box<dyn std::error::Error + Send + Sync>> {
     let (config, name) = (plane.admin().config(), name.to_owned());
     tokio::spawn(async move {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use e2e::{ControlPlane, patient};
-use hyperlink::runtime::leader::{Elector, Gate, Leadership, LeaseSettings, LeaseTimes, Standing};
+use hyperlink::runtime::leader::{Elector, LeaderGate, Leadership, LeaseSettings, LeaseTimes, Standing};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, PostParams};
 use kube_leader_election::{LeaseLock, LeaseLockParams};
@@ -53,7 +53,7 @@ pub(crate) fn expired() -> Value {
         "acquireTime": "2020-01-01T00:00:00.000000Z", "renewTime": "2020-01-01T00:00:00.000000Z"})
 }
 
-pub(crate) async fn lead(config: kube::Config, settings: LeaseSettings) -> Result<(Leadership, Gate)> {
+pub(crate) async fn lead(config: kube::Config, settings: LeaseSettings) -> Result<(Leadership, LeaderGate)> {
     let elector = Elector::new(config, settings)?;
     let gate = elector.gate();
     ensure!(!gate.open(), "the gate is shut before leading");
@@ -63,7 +63,7 @@ pub(crate) async fn lead(config: kube::Config, settings: LeaseSettings) -> Resul
 
 /// A candidate that campaigns in the background until it leads or is dropped.
 pub(crate) struct Standby {
-    pub(crate) gate: Gate,
+    pub(crate) gate: LeaderGate,
     standing: watch::Receiver<Standing>,
     campaign: tokio::task::JoinHandle<Option<Leadership>>,
     _stop: DropGuard,
@@ -96,7 +96,7 @@ impl Standby {
         bail!("it does not see {holder} lead but is {:?}", *self.standing.borrow())
     }
 
-    pub(crate) async fn leads(self) -> Result<(Leadership, Gate)> {
+    pub(crate) async fn leads(self) -> Result<(Leadership, LeaderGate)> {
         let leadership = tokio::time::timeout(patient(SOON), self.campaign)
             .await
             .context("takes over")??;

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use hyperlink::runtime::leader::Gate;
+use hyperlink::runtime::leader::LeaderGate;
 
 pub(crate) struct Witness {
     enough: Arc<AtomicBool>,
@@ -15,7 +15,7 @@ pub(crate) struct Witness {
 }
 
 impl Witness {
-    pub(crate) fn of(gates: Vec<Gate>) -> Self {
+    pub(crate) fn of(gates: Vec<LeaderGate>) -> Self {
         let enough = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&enough);
         let watching = std::thread::spawn(move || {
@@ -45,7 +45,7 @@ impl Witness {
 
 /// Two gates that were open at once. A gate that is open before and after another one was open was open together with
 /// it, because it opens for one term only.
-fn two_open(gates: &[Gate]) -> Option<(usize, usize)> {
+fn two_open(gates: &[LeaderGate]) -> Option<(usize, usize)> {
     let pairs = (0..gates.len()).flat_map(|one| (0..gates.len()).map(move |other| (one, other)));
     pairs
         .filter(|(one, other)| one != other)

@@ -12,7 +12,7 @@ use crate::arm::resource_list::ResourceList;
 use crate::cloud::Arm;
 use crate::kinds::Kind;
 
-impl client::Client<Arm> for Client {
+impl client::CloudClient<Arm> for Client {
     async fn get(&self, reconcile: Reconcile, kind: Kind, id: &ResourceId) -> Result<Value, ArmError> {
         let answer = self.get(reconcile, kind, id).await?;
         Ok(answer.body)

@@ -113,7 +113,8 @@ impl Client {
         path: &str,
     ) -> Result<Vec<Value>, ArmError> {
         self.within_call_budget(kind, path)?;
-        let (mut items, mut size) = (Vec::new(), 0);
+        let mut items = Vec::new();
+        let mut size = 0;
         let mut url = self.url(kind, path);
         let mut read = HashSet::new();
         while read.len() < MAX_PAGES && read.insert(url.clone()) {
@@ -229,12 +230,11 @@ impl Client {
 
     /// Parses a URL that Azure chose. It has to be on the configured host: the token goes nowhere else.
     fn own_url(&self, text: &str) -> Result<Url, ArmError> {
-        let foreign = || ArmError::from(TransportError::ForeignHost("another host".to_owned()));
-        let url = Url::parse(text).map_err(|_| foreign())?;
+        let url = Url::parse(text).map_err(|_| foreign_host())?;
         if url.origin() == self.endpoint.origin() && is_sendable(&url) {
             Ok(url)
         } else {
-            Err(foreign())
+            Err(foreign_host())
         }
     }
 
@@ -331,7 +331,8 @@ impl Client {
     }
 
     fn read(&self, answer: &Response<Bytes>) -> Result<Answer, ArmError> {
-        let (status, headers) = (answer.status(), answer.headers());
+        let status = answer.status();
+        let headers = answer.headers();
         count_budgets(headers, self.counters.as_ref());
         let retry_after = retry_after(headers, SystemTime::now());
         if !status.is_success() {
@@ -357,6 +358,10 @@ impl Client {
             operation,
         })
     }
+}
+
+fn foreign_host() -> ArmError {
+    ArmError::from(TransportError::ForeignHost("another host".to_owned()))
 }
 
 /// The properties of a call that budgets and counters need.

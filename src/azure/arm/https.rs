@@ -3,7 +3,7 @@
 
 use std::error::Error;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use reqwest::redirect::Policy;
@@ -96,14 +96,13 @@ impl HttpSettings {
         let Some(path) = &self.ca_file else {
             return Ok(Vec::new());
         };
-        let refused = |why: String| HttpSettingsError::CaFile {
-            path: path.clone(),
-            why,
+        let pem = match std::fs::read(path) {
+            Ok(pem) => pem,
+            Err(error) => return Err(refused_file(path, format!("cannot be read: {}", error.kind()))),
         };
-        let pem = std::fs::read(path).map_err(|error| refused(format!("cannot be read: {}", error.kind())))?;
         match Certificate::from_pem_bundle(&pem) {
             Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-            _ => Err(refused("holds no PEM certificate".into())),
+            _ => Err(refused_file(path, "holds no PEM certificate".into())),
         }
     }
 }
@@ -120,8 +119,7 @@ impl ProxySettings {
         } else {
             Url::parse(&format!("http://{given}"))
         };
-        let usable = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
-        let url = url.ok().filter(usable).ok_or(HttpSettingsError::Proxy)?;
+        let url = url.ok().filter(is_usable_proxy).ok_or(HttpSettingsError::Proxy)?;
         let except = self.no_proxy.as_deref().unwrap_or_default();
         // To reqwest, `*` does not cover addresses.
         if except.split(',').any(|part| part.trim() == "*") {
@@ -130,6 +128,17 @@ impl ProxySettings {
         let proxy = Proxy::https(url).map_err(|_| HttpSettingsError::Proxy)?;
         Ok(Some(proxy.no_proxy(NoProxy::from_string(except))))
     }
+}
+
+fn refused_file(path: &Path, why: String) -> HttpSettingsError {
+    HttpSettingsError::CaFile {
+        path: path.to_owned(),
+        why,
+    }
+}
+
+fn is_usable_proxy(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https") && url.has_host()
 }
 
 /// Why a request got no answer: a stable text without addresses.

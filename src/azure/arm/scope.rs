@@ -6,7 +6,7 @@ use crate::kinds::Kind;
 
 /// A part of Azure, with everything in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
+pub enum AzureScope {
     /// A whole subscription.
     Subscription(SubscriptionId),
     /// A whole resource group.
@@ -15,7 +15,7 @@ pub enum Scope {
     Network(ResourceId),
 }
 
-impl Scope {
+impl AzureScope {
     /// Parses `/subscriptions/ID`, `/subscriptions/ID/resourceGroups/NAME`, or the id of a virtual network.
     pub fn parse(text: &str) -> Result<Self, IdError> {
         let segments: Vec<&str> = text.trim_end_matches('/').split('/').collect();
@@ -82,7 +82,7 @@ mod tests {
         false
     )]
     fn scope_covers_what_lies_in_it_in_any_case(#[case] scope: &str, #[case] covered: bool) {
-        let scope = Scope::parse(scope).unwrap();
+        let scope = AzureScope::parse(scope).unwrap();
         let network = ResourceId::parse(NETWORK).unwrap();
         let subnet = network.child(Kind::Subnet, "default").unwrap();
         assert_eq!((scope.covers(&network), scope.covers(&subnet)), (covered, covered));
@@ -91,10 +91,10 @@ mod tests {
     #[test]
     fn narrow_scope_does_not_cover_what_is_around_it() {
         let subscription = SubscriptionId::parse("s").unwrap();
-        let network = Scope::parse(NETWORK).unwrap();
-        let group = Scope::parse("/subscriptions/s/resourceGroups/g").unwrap();
-        let whole = Scope::parse("/subscriptions/s").unwrap();
-        let covers = |scope: &Scope| {
+        let network = AzureScope::parse(NETWORK).unwrap();
+        let group = AzureScope::parse("/subscriptions/s/resourceGroups/g").unwrap();
+        let whole = AzureScope::parse("/subscriptions/s").unwrap();
+        let covers = |scope: &AzureScope| {
             (
                 scope.covers_group(&subscription, "G"),
                 scope.covers_subscription(&subscription),
@@ -117,6 +117,6 @@ mod tests {
     #[case("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v/subnets/x")]
     #[case("https://management.azure.com/subscriptions/s")]
     fn other_text_is_no_scope(#[case] text: &str) {
-        assert!(Scope::parse(text).is_err());
+        assert!(AzureScope::parse(text).is_err());
     }
 }

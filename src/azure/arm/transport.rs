@@ -9,7 +9,7 @@ use http::header::AUTHORIZATION;
 use http::{Method, StatusCode};
 use url::Url;
 
-use crate::arm::auth::{AuthError, Cloud, Token, TokenSource};
+use crate::arm::auth::{AuthError, AzureCloud, Token, TokenSource};
 use crate::arm::error::{ArmError, NoAnswer};
 use crate::arm::https;
 
@@ -87,7 +87,7 @@ pub struct HttpsTransport {
 
 impl HttpsTransport {
     /// `client` comes from [`https::HttpSettings`]; `tokens` are for this cloud.
-    pub fn new(client: reqwest::Client, cloud: &Cloud, tokens: Arc<dyn TokenSource>) -> Self {
+    pub fn new(client: reqwest::Client, cloud: &AzureCloud, tokens: Arc<dyn TokenSource>) -> Self {
         Self {
             client,
             endpoint: cloud.endpoint().clone(),

@@ -117,14 +117,20 @@ fn items(list: &Value) -> impl Iterator<Item = &Value> {
 
 /// The first connection that has a target; without one, the first connection.
 fn connection(body: &Value) -> Option<&Value> {
-    let of = |list: &str| items(&body["properties"][list]);
-    let all = || of("manualPrivateLinkServiceConnections").chain(of("privateLinkServiceConnections"));
-    let leads = |one: &&Value| {
-        one["properties"]["privateLinkServiceId"]
-            .as_str()
-            .is_some_and(|to| !to.is_empty())
-    };
-    all().find(leads).or_else(|| all().next())
+    let with_target = connections(body).find(|connection| has_target(connection));
+    with_target.or_else(|| connections(body).next())
+}
+
+/// All connections, those first that a person has to approve.
+fn connections(body: &Value) -> impl Iterator<Item = &Value> {
+    let properties = &body["properties"];
+    let manual = items(&properties["manualPrivateLinkServiceConnections"]);
+    manual.chain(items(&properties["privateLinkServiceConnections"]))
+}
+
+fn has_target(connection: &Value) -> bool {
+    let target = connection["properties"]["privateLinkServiceId"].as_str();
+    target.is_some_and(|target| !target.is_empty())
 }
 
 fn target(body: &Value) -> Option<&str> {

@@ -89,21 +89,21 @@ pub fn used_by_others(subnet: &Value) -> Option<&'static str> {
 /// Whether nothing uses the subnet but addresses of these deleted Private Link Services. Azure removes such addresses a
 /// little later.
 pub fn used_only_by(subnet: &Value, services: &[ResourceId]) -> bool {
-    let id_parts = |service: &ResourceId| {
-        let name = lower(service.name());
-        let below = lower(&format!("{service}/"));
-        (below, format!("/networkinterfaces/{name}.nic."))
-    };
-    let own: Vec<(String, String)> = services.iter().map(id_parts).collect();
-    let is_own = |user: &Value| {
-        let id = lower(user.get("id").and_then(Value::as_str).unwrap_or_default());
-        own.iter()
-            .any(|(below, interface)| id.starts_with(below) || id.contains(interface))
-    };
     let addresses = property(subnet, USERS[0]).and_then(Value::as_array);
+    let are_own = addresses.is_some_and(|addresses| addresses.iter().all(|address| is_of_one(address, services)));
     let mut without_addresses = subnet.clone();
     set(&mut without_addresses, &["properties", USERS[0]], Value::Null);
-    addresses.is_some_and(|all| all.iter().all(is_own)) && used_by_others(&without_addresses).is_none()
+    are_own && used_by_others(&without_addresses).is_none()
+}
+
+/// Whether an address of a subnet is in one of these Private Link Services, or in the network interface of one.
+fn is_of_one(address: &Value, services: &[ResourceId]) -> bool {
+    let id = lower(address.get("id").and_then(Value::as_str).unwrap_or_default());
+    services.iter().any(|service| {
+        let below = lower(&format!("{service}/"));
+        let interface = format!("/networkinterfaces/{}.nic.", lower(service.name()));
+        id.starts_with(&below) || id.contains(&interface)
+    })
 }
 
 /// Whether the subnet is exactly as HyperShift's operator creates one: a /24 whose policies let Private Link Services
@@ -112,8 +112,19 @@ pub fn has_reference_shape(subnet: &Value) -> bool {
     let one = property(subnet, "addressPrefix").into_iter();
     let many = property(subnet, "addressPrefixes").and_then(Value::as_array);
     let prefixes: Vec<&Value> = one.chain(many.into_iter().flatten()).collect();
-    let is_24 = |text: &str| text.parse().is_ok_and(|prefix: Ipv4Net| prefix.prefix_len() == 24);
-    let known = |(name, value): (&String, &Value)| match name.as_str() {
+    let properties = subnet.get("properties").and_then(Value::as_object);
+    matches!(prefixes.as_slice(), [only] if only.as_str().is_some_and(is_24))
+        && takes_link_services(subnet)
+        && properties.is_some_and(|all| all.iter().all(|(name, value)| is_as_created(name, value)))
+}
+
+fn is_24(text: &str) -> bool {
+    text.parse().is_ok_and(|prefix: Ipv4Net| prefix.prefix_len() == 24)
+}
+
+/// Whether HyperShift's operator sets this property of a subnet, or Azure fills it in.
+fn is_as_created(name: &str, value: &Value) -> bool {
+    match name {
         "addressPrefix"
         | "addressPrefixes"
         | "privateLinkServiceNetworkPolicies"
@@ -122,11 +133,7 @@ pub fn has_reference_shape(subnet: &Value) -> bool {
         | "defaultOutboundAccess" => true,
         "privateEndpointNetworkPolicies" => value == "Disabled",
         _ => is_empty(value),
-    };
-    let properties = subnet.get("properties").and_then(Value::as_object);
-    matches!(prefixes.as_slice(), [only] if only.as_str().is_some_and(is_24))
-        && takes_link_services(subnet)
-        && properties.is_some_and(|all| all.iter().all(known))
+    }
 }
 
 impl Owned<Arm> for NatSubnet {

@@ -65,8 +65,11 @@ pub fn links(body: &Value) -> Option<u64> {
 
 /// How many rows a list of what is in the zone has, at most. A zone of somebody else may be very large.
 pub(super) fn rows(body: &Value) -> u64 {
-    let count = |name: &str| body["properties"][name].as_u64().unwrap_or(u64::MAX);
-    count("numberOfRecordSets").max(count("numberOfVirtualNetworkLinks"))
+    count(body, "numberOfRecordSets").max(count(body, "numberOfVirtualNetworkLinks"))
+}
+
+fn count(body: &Value, name: &str) -> u64 {
+    body["properties"][name].as_u64().unwrap_or(u64::MAX)
 }
 
 impl Owned<Arm> for Zone {

@@ -23,14 +23,14 @@ fn cloud_by_its_name_and_own_endpoint_needs_no_audience() {
     ];
     let config = cpo(&line).unwrap();
     assert_eq!(config.azure.cloud_name, "AzureChinaCloud");
-    assert_eq!(config.azure.cloud, Cloud::china());
+    assert_eq!(config.azure.cloud, AzureCloud::china());
 }
 
 #[rstest]
-#[case("AzurePublicCloud", Cloud::public())]
-#[case("AzureUSGovernmentCloud", Cloud::us_government())]
-#[case("AzureChinaCloud", Cloud::china())]
-fn clouds_whose_addresses_are_known(#[case] name: &'static str, #[case] cloud: Cloud) {
+#[case("AzurePublicCloud", AzureCloud::public())]
+#[case("AzureUSGovernmentCloud", AzureCloud::us_government())]
+#[case("AzureChinaCloud", AzureCloud::china())]
+fn clouds_whose_addresses_are_known(#[case] name: &'static str, #[case] cloud: AzureCloud) {
     let variables = [&CPO[..], &[("AZURE_CLOUD_NAME", name)]].concat();
     let config = resolve(&[("role", "cpo")], &Environment::of(&variables)).unwrap();
     assert_eq!((config.azure.cloud_name, config.azure.cloud), (name, cloud));

@@ -38,7 +38,7 @@ fn arm(status: u16, code: &str) -> Problem {
 
 /// The reasons of the Events of a process that finds `stored` and then reports the conditions of `reported` in turn.
 fn life(stored: &[NewCondition], reported: &[NewCondition]) -> Vec<&'static str> {
-    let mut standing = Standing::new();
+    let mut standing = ProblemsByTopic::new();
     let mut stored = merge(&[], stored.to_vec(), Timestamp::UNIX_EPOCH);
     let mut all = Vec::new();
     for condition in reported {
@@ -107,7 +107,7 @@ fn summary_adds_no_event_to_that_of_the_failing_part() {
         condition_of(&problem),
         fails(ConditionType::AzurePrivateLinkServiceAvailable, &whole, Some(1)),
     ];
-    assert_eq!(troubles(&mut Standing::new(), &[], &own).len(), 1);
+    assert_eq!(troubles(&mut ProblemsByTopic::new(), &[], &own).len(), 1);
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn throttling_of_one_call_after_another_is_published_once() {
 fn one_problem_in_two_conditions_is_published_once() {
     let problem = Problem::new(Reason::IdentityMismatch, "x");
     let own = [AzureInternalLoadBalancerAvailable, AzurePLSCreated].map(|kind| fails(kind, &problem, Some(1)));
-    assert_eq!(troubles(&mut Standing::new(), &[], &own).len(), 1);
+    assert_eq!(troubles(&mut ProblemsByTopic::new(), &[], &own).len(), 1);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn refusal_of_the_other_role_is_not_published_again() {
     let problem = Problem::new(Reason::IdentityMismatch, "x");
     let theirs = merge(&[], vec![condition_of(&problem)], Timestamp::UNIX_EPOCH);
     let own = [fails(AzurePrivateDNSAvailable, &problem, Some(1))];
-    assert_eq!(troubles(&mut Standing::new(), &theirs, &own), []);
+    assert_eq!(troubles(&mut ProblemsByTopic::new(), &theirs, &own), []);
 }
 
 #[test]

@@ -139,8 +139,9 @@ impl Reconciler for PrivateEndpointController {
         let peers = all.map(|all| all.in_network_of(cr)).unwrap_or_default();
         let allowed = self.allowed.as_ref();
         state.refused = allowed.and_then(|allowed| allowed.borrow().refusal(cr, &peers));
-        let fingerprint = observe::fingerprint(&state);
-        Ok((PrivateEndpointInputs { found, state }, fingerprint))
+        let inputs = PrivateEndpointInputs { found, state };
+        let fingerprint = observe::fingerprint(&inputs);
+        Ok((inputs, fingerprint))
     }
 
     async fn reconcile(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kube::ResourceExt;
 
+use super::PrivateEndpointInputs;
 use super::plan::{ControlPlane, ControlPlaneState, Vouched, Voucher};
 use super::shadow::PublicNames;
 use super::siblings::Sibling;
@@ -129,34 +130,26 @@ fn is_known(hosted: &HostedCluster, known: Option<&Identity>) -> bool {
     known.is_some_and(|known| id.is_some_and(|id| same(id, &known.cluster_id)))
 }
 
-/// The part of the state whose change needs a reconcile, as one text.
-pub(super) fn fingerprint(state: &ControlPlaneState) -> String {
-    let control_plane = state.control_plane.as_ref();
-    let observed = control_plane
-        .map(|c| (&c.identity, &c.azure, &c.public))
-        .map_err(summary);
-    let mut siblings: Vec<_> = state.siblings.iter().map(Sibling::fingerprint).collect();
-    siblings.sort_by_key(|sibling| format!("{sibling:?}"));
-    let refused = state.refused.as_ref().map(summary);
-    let vouched = state.vouched();
-    let vouched = vouched.map(|v| {
-        (
-            v.refusal.as_ref().map(summary),
-            &v.identity,
-            &v.azure,
-            v.claimed_elsewhere,
-        )
-    });
-    format!(
-        "{observed:?} {} {} {vouched:?} {} {refused:?} {siblings:?}",
-        state.paused.is_some(),
-        state.control_plane_deleting,
-        state.other_controller.is_some()
-    )
-}
-
-fn summary(problem: &Problem) -> (Reason, &str) {
-    (problem.reason, &problem.message)
+/// The inputs whose change needs a reconcile, as one text. Each field counts, except what is taken out here.
+pub(super) fn fingerprint(inputs: &PrivateEndpointInputs) -> String {
+    // What is used of the object itself is in the state. Its resource version changes with each write.
+    let PrivateEndpointInputs { found: _, state } = inputs;
+    let mut compared = state.clone();
+    // A reconcile sets the finalizer itself.
+    if let Ok(control_plane) = &mut compared.control_plane {
+        control_plane.held = false;
+    }
+    // The time until the pause ends.
+    if let Some(paused) = &mut compared.paused {
+        paused.requeue_after = None;
+    }
+    // Whether there is another controller matters at once, its name only in the message.
+    if let Some(name) = &mut compared.other_controller {
+        name.clear();
+    }
+    // Their order says nothing.
+    compared.siblings.sort_by(|a, b| a.name.cmp(&b.name));
+    format!("{compared:?}")
 }
 
 #[cfg(test)]

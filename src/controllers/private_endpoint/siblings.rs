@@ -32,11 +32,6 @@ impl Sibling {
             held: held_by(other, CPO_FINALIZER),
         }
     }
-
-    /// The part of it whose change needs a reconcile of its siblings.
-    pub fn fingerprint(&self) -> impl std::fmt::Debug + '_ {
-        (&self.name, &self.base_domain, self.stays, self.held)
-    }
 }
 
 /// A custom resource among its siblings.

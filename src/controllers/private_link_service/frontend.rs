@@ -37,7 +37,7 @@ const FRONTEND_POLL: Duration = Duration::from_secs(10);
 
 /// A Service that vouches for the address that the frontend must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Vouched<'a> {
+struct VouchedAddress<'a> {
     service: &'a ServiceFacts,
     address: IpAddr,
 }
@@ -47,7 +47,7 @@ fn waiting(message: &str) -> Problem {
 }
 
 /// The address in the spec, if the Service vouches for it.
-fn vouched<'a>(spec: Option<&str>, service: Option<&'a ServiceFacts>) -> Result<Vouched<'a>, Problem> {
+fn vouched<'a>(spec: Option<&str>, service: Option<&'a ServiceFacts>) -> Result<VouchedAddress<'a>, Problem> {
     let text = spec.ok_or_else(|| waiting("the Service has no address yet"))?;
     let address = text
         .parse()
@@ -62,7 +62,7 @@ fn vouched<'a>(spec: Option<&str>, service: Option<&'a ServiceFacts>) -> Result<
     if !service.addresses.contains(&address) {
         return Err(waiting("the Service does not report spec.loadBalancerIP"));
     }
-    Ok(Vouched { service, address })
+    Ok(VouchedAddress { service, address })
 }
 
 /// The problem with an address that an older custom resource has: where nothing else proves a frontend, the younger
@@ -152,7 +152,7 @@ fn is_unlisted(problem: &Problem) -> bool {
 /// A search for the frontend in lists of load balancers.
 struct Search<'a> {
     basis: Basis<'a>,
-    vouched: Vouched<'a>,
+    vouched: VouchedAddress<'a>,
 }
 
 impl Search<'_> {
@@ -210,7 +210,7 @@ impl Search<'_> {
             self.basis.facts.read(Kind::LoadBalancer, &id)?
         };
         let frontends = internal_frontends(observed.found().map(std::slice::from_ref).unwrap_or_default());
-        let Vouched { service, address } = self.vouched;
+        let VouchedAddress { service, address } = self.vouched;
         Ok(choose(&frontends, address, service, FrontendMatch::Name).ok().cloned())
     }
 }

@@ -101,7 +101,7 @@ impl Reconciler for PrivateLinkServiceController {
 }
 
 impl CustomResourceReconciler for PrivateLinkServiceController {
-    type Found = Option<plan::Found>;
+    type Found = Option<plan::FoundFrontend>;
 
     fn lifecycle(&self, cr: &AzurePrivateLinkService, _: &Self::Inputs) -> Lifecycle {
         Lifecycle::of(Role::Ho, cr, cr.metadata.deletion_timestamp.is_some())

@@ -17,7 +17,7 @@ use super::{ownership, revocation, their_endpoint};
 use crate::api::markers::{ALLOW_REPLACE, CPO_INTENT, HO_INTENT};
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::arm::id::{IdError, ResourceId, SubscriptionId, location, same};
-use crate::azure::arm::scope::Scope;
+use crate::azure::arm::scope::AzureScope;
 use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::load_balancer::Frontend;
@@ -49,7 +49,7 @@ pub struct Settings {
     pub frontend_match: FrontendMatch,
     /// Further scopes in which this process may manage what was made there. The groups among them are searched for load
     /// balancers before the whole subscription.
-    pub also_manage: Vec<Scope>,
+    pub also_manage: Vec<AzureScope>,
 }
 
 impl Settings {
@@ -71,7 +71,7 @@ impl Settings {
     /// Further groups of the own subscription.
     pub(super) fn further_groups(&self) -> impl Iterator<Item = &str> {
         self.also_manage.iter().filter_map(|scope| match scope {
-            Scope::Group(subscription, group) if *subscription == self.subscription => {
+            AzureScope::Group(subscription, group) if *subscription == self.subscription => {
                 Some(group.as_str()).filter(|group| !same(group, &self.resource_group))
             }
             _ => None,
@@ -117,7 +117,7 @@ pub struct PrivateLinkServiceInputs {
 }
 
 /// The frontend, or why there is none; the status reports it.
-pub type Found = Result<Frontend, Problem>;
+pub type FoundFrontend = Result<Frontend, Problem>;
 
 /// What to do for a custom resource that is not deleted, and the frontend it uses.
 pub fn build(
@@ -126,7 +126,7 @@ pub fn build(
     facts: &Facts,
     settings: &Settings,
     refused: &[Refused],
-) -> Result<(Decision, Found), Needs> {
+) -> Result<(Decision, FoundFrontend), Needs> {
     let basis = Basis {
         cr,
         inputs,
@@ -137,7 +137,7 @@ pub fn build(
     Ok((revocation::revoke(decision, basis)?, found))
 }
 
-fn decide(basis: Basis<'_>, refused: &[Refused]) -> Result<(Decision, Found), Needs> {
+fn decide(basis: Basis<'_>, refused: &[Refused]) -> Result<(Decision, FoundFrontend), Needs> {
     let identity = match &basis.inputs.identity {
         Ok(identity) => identity,
         Err(problem) => return Ok((Decision::stuck(problem.clone()), Err(problem.clone()))),

@@ -23,12 +23,12 @@ use crate::runtime::requeue::Requeue;
 /// What is remembered of each custom resource, by its UID.
 #[derive(Debug, Default)]
 pub(super) struct Remembered {
-    by_uid: Mutex<HashMap<String, Entry>>,
+    by_uid: Mutex<HashMap<String, RememberedResource>>,
 }
 
 /// What is remembered of one custom resource.
 #[derive(Debug, Default)]
-struct Entry {
+struct RememberedResource {
     /// Prefixes that Azure refused.
     refused: Refusals,
     /// The NAT subnet that the cluster's own Private Link Service used when it was last read.
@@ -114,11 +114,11 @@ impl Remembered {
     }
 
     /// Calls `what` with what is remembered of a custom resource.
-    fn with<T>(&self, uid: &str, what: impl FnOnce(&mut Entry) -> T) -> T {
+    fn with<T>(&self, uid: &str, what: impl FnOnce(&mut RememberedResource) -> T) -> T {
         what(self.all().entry(uid.to_owned()).or_default())
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, RememberedResource>> {
         self.by_uid.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

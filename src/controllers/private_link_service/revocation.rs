@@ -11,7 +11,7 @@ use super::plan::{Settings, service_id};
 use crate::api::AzurePrivateLinkService;
 use crate::api::markers::SERVICES;
 use crate::azure::arm::id::{ResourceId, SubscriptionId};
-use crate::azure::arm::scope::Scope;
+use crate::azure::arm::scope::AzureScope;
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_link_service::access::Narrowed;
 use crate::azure::plan::{Step, Why};
@@ -96,7 +96,9 @@ fn further_ids(cr: &AzurePrivateLinkService, cluster_id: &str, settings: &Settin
     }
     let name = names::link_service(&cr_name, cluster_id);
     let managed = settings.also_manage.iter().filter_map(|scope| match scope {
-        Scope::Group(subscription, group) => names::in_group(Kind::PrivateLinkService, subscription, group, &name).ok(),
+        AzureScope::Group(subscription, group) => {
+            names::in_group(Kind::PrivateLinkService, subscription, group, &name).ok()
+        }
         _ => None,
     });
     managed.collect()

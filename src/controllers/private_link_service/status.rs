@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::plan::Found;
+use super::plan::FoundFrontend;
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role};
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_link_service::alias;
@@ -14,7 +14,12 @@ use crate::hypershift::conditions::NewCondition;
 use crate::hypershift::problem::Problem;
 
 /// The report of a reconcile that makes or repairs the service.
-pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, found: &Found, outcomes: &[Outcome]) -> Report {
+pub fn after_build(
+    cr: &AzurePrivateLinkService,
+    decision: &Decision,
+    found: &FoundFrontend,
+    outcomes: &[Outcome],
+) -> Report {
     let generation = cr.metadata.generation;
     let balancer = match found {
         Ok(_) => NewCondition::holds(

@@ -10,7 +10,8 @@ use kube::runtime::{WatchStreamExt, watcher};
 /// Calls `forget` with the UID of each object that is gone: the watch shows its deletion, or a new list no longer has
 /// it.
 pub(super) fn gone<K: ResourceExt>(forget: impl Fn(&str) + Send) -> impl FnMut(&watcher::Event<K>) + Send {
-    let (mut known, mut listed) = (HashSet::new(), HashSet::new());
+    let mut known = HashSet::new();
+    let mut listed = HashSet::new();
     move |event| match event {
         watcher::Event::Init => listed.clear(),
         watcher::Event::InitApply(object) => listed.extend(object.uid()),
@@ -48,7 +49,6 @@ struct KnownObjects {
 impl KnownObjects {
     /// Whether an event shows more than what is known; what is gone for good is dropped.
     fn has_news<K: ResourceExt>(&mut self, event: &watcher::Event<K>) -> bool {
-        let uid = |object: &K| object.uid().unwrap_or_default();
         match event {
             watcher::Event::Init => self.listed.clear(),
             watcher::Event::InitDone => {
@@ -56,13 +56,16 @@ impl KnownObjects {
                 self.objects.retain(|uid, _| listed.contains(uid));
             }
             watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
+                let uid = object.uid().unwrap_or_default();
                 if matches!(event, watcher::Event::InitApply(_)) {
-                    self.listed.insert(uid(object));
+                    self.listed.insert(uid.clone());
                 }
                 let now = without_status(object);
-                return self.objects.insert(uid(object), now) != Some(now);
+                return self.objects.insert(uid, now) != Some(now);
             }
-            watcher::Event::Delete(object) => drop(self.objects.remove(&uid(object))),
+            watcher::Event::Delete(object) => {
+                self.objects.remove(&object.uid().unwrap_or_default());
+            }
         }
         true
     }

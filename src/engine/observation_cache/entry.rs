@@ -22,7 +22,7 @@ const CARRIED_OUT: Duration = Duration::from_secs(8);
 
 /// What the cache holds of one resource.
 #[derive(Debug)]
-pub(super) struct Entry<C: Cloud> {
+pub(super) struct CacheEntry<C: Cloud> {
     /// The resource's kind.
     pub(super) kind: C::Kind,
     /// What was observed, and until when it is fresh.
@@ -35,7 +35,7 @@ pub(super) struct Entry<C: Cloud> {
     pub(super) unreported: Unreported,
 }
 
-impl<C: Cloud> Entry<C> {
+impl<C: Cloud> CacheEntry<C> {
     /// Nothing is known of the resource yet.
     pub(super) fn new(kind: C::Kind, now: Instant) -> Self {
         Self {
@@ -150,7 +150,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_was_never_there_is_gone_after_reads_for_long() {
         let now = Instant::now();
-        let mut entry = Entry::new(Kind::Guarded, now);
+        let mut entry = CacheEntry::new(Kind::Guarded, now);
         let later = now + GONE_FOR;
         entry.note_ready(Observed::Absent, HOLD, now);
         assert_eq!(entry.surely_gone_at(), Some(later));
@@ -163,7 +163,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_this_process_deletes_is_not_missed() {
         let now = Instant::now();
-        let mut entry = Entry::new(Kind::Guarded, now);
+        let mut entry = CacheEntry::new(Kind::Guarded, now);
         entry.note_ready(Observed::Found(serde_json::json!({})), HOLD, now);
         assert!(entry.note_missed(now).is_some());
         let delete = Operation {
@@ -178,7 +178,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn failed_read_shows_whether_reads_have_failed_for_long() {
         let now = Instant::now();
-        let mut entry = Entry::new(Kind::Guarded, now);
+        let mut entry = CacheEntry::new(Kind::Guarded, now);
         let error = Error::own(Class::Down, "X");
         for second in [0, 60, 120] {
             entry.note_failed_read(&error, now + Duration::from_secs(second));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Entry, ObservationCache};
+use super::{CacheEntry, ObservationCache};
 use crate::cloud::{Cloud, Key};
 use crate::resource::GONE_FOR;
 
@@ -13,7 +13,7 @@ impl<C: Cloud> ObservationCache<C> {
     /// shown its absence for a while. A 404 to a DELETE proves nothing. In a parent that this process created, what was
     /// never put needs no read.
     pub fn surely_gone(&self, key: &C::Key) -> bool {
-        match self.ask(key, Entry::is_surely_gone) {
+        match self.ask(key, CacheEntry::is_surely_gone) {
             Some(gone) => gone,
             None => key.parent().is_some_and(|parent| self.made_here(&parent)),
         }
@@ -21,7 +21,7 @@ impl<C: Cloud> ObservationCache<C> {
 
     /// How long until a read may make certain that the resource is gone.
     pub fn certain_in(&self, key: &C::Key, now: Instant) -> Duration {
-        let certain_at = self.ask(key, Entry::surely_gone_at).flatten();
+        let certain_at = self.ask(key, CacheEntry::surely_gone_at).flatten();
         certain_at.map_or(GONE_FOR, |at| at.saturating_duration_since(now).min(GONE_FOR))
     }
 

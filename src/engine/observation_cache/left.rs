@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Entry, ObservationCache};
+use super::{CacheEntry, ObservationCache};
 use crate::cloud::Cloud;
 
 /// A resource whose read has been due for this long is read by no reconcile now. Its custom resource is gone, paused or
@@ -75,7 +75,7 @@ impl<C: Cloud> ObservationCache<C> {
     }
 }
 
-fn forget<C: Cloud>(entries: &mut HashMap<C::Key, Entry<C>>, now: Instant) {
+fn forget<C: Cloud>(entries: &mut HashMap<C::Key, CacheEntry<C>>, now: Instant) {
     entries.retain(|_, entry| !entry.is_absent_and_idle() || entry.observation.overdue(now) <= UNATTENDED_AFTER);
     let known = entries.len();
     entries.retain(|_, entry| entry.observation.overdue(now) <= FORGET_AFTER);
@@ -84,7 +84,7 @@ fn forget<C: Cloud>(entries: &mut HashMap<C::Key, Entry<C>>, now: Instant) {
     }
 }
 
-fn invalidate_inside<C: Cloud>(entries: &mut HashMap<C::Key, Entry<C>>) {
+fn invalidate_inside<C: Cloud>(entries: &mut HashMap<C::Key, CacheEntry<C>>) {
     for entry in entries.values_mut() {
         entry.writes.others_may_write();
     }

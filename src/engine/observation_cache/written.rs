@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Entry, ObservationCache, Operation};
+use super::{CacheEntry, ObservationCache, Operation};
 use crate::cloud::Cloud;
 use crate::plan::Change;
 use crate::resource::Observed;
@@ -32,7 +32,7 @@ impl<C: Cloud> ObservationCache<C> {
 
     /// Notes that the resource is as desired, and clears its failures. Returns, once, the change that led to it.
     pub fn confirm(&self, key: &C::Key) -> Option<Change> {
-        self.edit(key, Entry::confirm).flatten()
+        self.edit(key, CacheEntry::confirm).flatten()
     }
 
     /// Stores that a write or its operation failed. Returns the wait, which grows until the resource is as desired.

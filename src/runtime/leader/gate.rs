@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Whether writes may be sent now. Cloning gives another handle on the same gate.
 #[derive(Debug, Clone)]
-pub struct Gate(Arc<GateState>);
+pub struct LeaderGate(Arc<GateState>);
 
 #[derive(Debug)]
 struct GateState {
@@ -22,7 +22,7 @@ struct GateState {
     over: AtomicBool,
 }
 
-impl Gate {
+impl LeaderGate {
     /// A gate that is shut until this process leads. `now` is only its origin of time.
     pub(super) fn shut_from(now: Instant) -> Self {
         Self(Arc::new(GateState {
@@ -53,7 +53,7 @@ impl Gate {
         (clock() < deadline).then_some(deadline)
     }
 
-    /// Opens the gate, or keeps it open, until `deadline`. Without effect after [`Gate::close`].
+    /// Opens the gate, or keeps it open, until `deadline`. Without effect after [`LeaderGate::close`].
     pub(super) fn open_until(&self, deadline: Instant) {
         let until = deadline.saturating_duration_since(self.0.base).as_nanos();
         self.0
@@ -76,7 +76,7 @@ impl Gate {
 mod tests {
     use super::*;
 
-    impl Gate {
+    impl LeaderGate {
         fn open_at(&self, now: Instant) -> bool {
             self.deadline_by(|| now).is_some()
         }
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn gate_is_shut_before_leading() {
         let start = Instant::now();
-        let gate = Gate::shut_from(start);
+        let gate = LeaderGate::shut_from(start);
         assert!(!gate.open_at(start));
         assert!(!gate.open_at(start + SECOND));
         assert_eq!(gate.deadline(), None);
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn gate_shuts_at_the_deadline_by_itself() {
         let start = Instant::now();
-        let gate = Gate::shut_from(start);
+        let gate = LeaderGate::shut_from(start);
         gate.open_until(start + SECOND);
         assert!(gate.open_at(start + SECOND - Duration::from_nanos(1)));
         assert!(!gate.open_at(start + SECOND));
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn suspended_gate_opens_after_a_proven_renewal() {
         let start = Instant::now();
-        let gate = Gate::shut_from(start);
+        let gate = LeaderGate::shut_from(start);
         gate.open_until(start + SECOND);
         gate.suspend();
         assert!(!gate.open_at(start));
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn closed_gate_stays_shut_even_if_a_renewal_lands_late() {
         let start = Instant::now();
-        let gate = Gate::shut_from(start);
+        let gate = LeaderGate::shut_from(start);
         gate.open_until(start + SECOND);
         gate.clone().close();
         gate.open_until(start + SECOND);

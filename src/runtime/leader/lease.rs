@@ -138,7 +138,8 @@ fn judged_client(inner: Client, judged: Option<Lease>) -> Client {
     let namespace = inner.default_namespace().to_owned();
     let judged = Arc::new(judged);
     let service = tower::service_fn(move |request: Request<Body>| {
-        let (inner, judged) = (inner.clone(), Arc::clone(&judged));
+        let inner = inner.clone();
+        let judged = Arc::clone(&judged);
         async move { forward(&inner, (*judged).as_ref(), request).await }
     });
     Client::new(service, namespace)

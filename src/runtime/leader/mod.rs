@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-pub use gate::Gate;
+pub use gate::LeaderGate;
 pub use gated_client::{GateShut, gated_client};
 pub use term::Leadership;
 pub use work::Worked;
@@ -146,7 +146,7 @@ pub enum Standing {
 pub struct Elector {
     calls: LeaseCalls,
     settings: Arc<LeaseSettings>,
-    gate: Gate,
+    gate: LeaderGate,
     standing: watch::Sender<Standing>,
 }
 
@@ -166,7 +166,7 @@ impl Elector {
         let settings = Arc::new(settings);
         Self {
             calls: LeaseCalls::new(client, Arc::clone(&settings)),
-            gate: Gate::shut_from(Instant::now()),
+            gate: LeaderGate::shut_from(Instant::now()),
             standing: watch::Sender::new(Standing::Unknown),
             settings,
         }
@@ -174,7 +174,7 @@ impl Elector {
 
     /// The gate that is open only while this candidate leads.
     #[must_use]
-    pub fn gate(&self) -> Gate {
+    pub fn gate(&self) -> LeaderGate {
         self.gate.clone()
     }
 

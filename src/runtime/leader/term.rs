@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::guard::{deadline, holder};
 use super::lease::{LeaseCalls, names};
-use super::{Elector, Gate, LeaderError, LeaseSettings, Standing};
+use super::{Elector, LeaderError, LeaderGate, LeaseSettings, Standing};
 
 /// Held while this process leads. A background task renews the lease until this is dropped. That shuts the gate but
 /// lets the lease expire; a clean stop calls [`Leadership::step_down`].
@@ -26,7 +26,7 @@ pub struct Leadership {
 struct Term {
     calls: LeaseCalls,
     settings: Arc<LeaseSettings>,
-    gate: Gate,
+    gate: LeaderGate,
     standing: watch::Sender<Standing>,
     /// Cancelled when renewing is to stop.
     stop: CancellationToken,

@@ -32,7 +32,7 @@ fn candidate(model: &Model, identity: &str) -> Elector {
     Elector::over(model.client(), settings(identity))
 }
 
-pub(super) async fn leader(model: &Model, identity: &str) -> (Leadership, Gate, watch::Receiver<Standing>) {
+pub(super) async fn leader(model: &Model, identity: &str) -> (Leadership, LeaderGate, watch::Receiver<Standing>) {
     let elector = candidate(model, identity);
     let (gate, standing) = (elector.gate(), elector.standing());
     assert!(!gate.open(), "shut before leading");
@@ -94,7 +94,7 @@ async fn candidates_that_race_for_an_expired_lease_yield_one_leader() {
         }
     });
     let watch = async {
-        while !gates.iter().any(super::Gate::open) {
+        while !gates.iter().any(super::LeaderGate::open) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         for _ in 0..50 {
@@ -326,7 +326,7 @@ fn identity_is_unique_and_fits_a_field_manager() {
 async fn write_through_a_shut_gate_is_not_sent() {
     let model = Model::default();
     model.put(LEASE, released());
-    let gate = Gate::shut_from(Instant::now());
+    let gate = LeaderGate::shut_from(Instant::now());
     let inner = model.client();
     let service = tower::service_fn(move |request: Request<Body>| {
         let inner = inner.clone();

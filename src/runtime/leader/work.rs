@@ -88,7 +88,7 @@ mod tests {
         (work, holder_at_drop)
     }
 
-    async fn leading() -> (Model, Leadership, super::super::Gate) {
+    async fn leading() -> (Model, Leadership, super::super::LeaderGate) {
         let model = Model::default();
         model.put(LEASE, released());
         let (leadership, gate, _) = leader(&model, "me").await;

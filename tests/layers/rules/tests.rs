@@ -86,8 +86,8 @@ fn a_tree_that_keeps_the_rules_has_no_violation() {
 )]
 #[case::decision_uses_the_wire(
     "engine/plan.rs",
-    "use super::client::Client;",
-    "src/engine/plan.rs:1: uses crate::engine::client::Client of src/engine/client.rs; the Decide layer must not use the Wire layer"
+    "use super::client::CloudClient;",
+    "src/engine/plan.rs:1: uses crate::engine::client::CloudClient of src/engine/client.rs; the Decide layer must not use the Wire layer"
 )]
 #[case::kind_uses_the_wire(
     "azure/arm/error.rs",

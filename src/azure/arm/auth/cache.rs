@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::arm::auth::credential::Credential;
 use crate::arm::auth::life::{Life, Next};
-use crate::arm::auth::{AuthError, Cloud, CredentialSource, Token, TokenSource, TokenState};
+use crate::arm::auth::{AuthError, AzureCloud, CredentialSource, Token, TokenSource, TokenState};
 
 /// How long a request for a token may take before it counts as failed. All calls to Azure that need the token wait as
 /// long.
@@ -43,11 +43,11 @@ pub struct TokenCache(Arc<Inner>);
 struct Inner {
     issuer: Box<dyn Issuer>,
     patience: Duration,
-    state: Mutex<State>,
+    state: Mutex<CacheState>,
 }
 
 #[derive(Default)]
-struct State {
+struct CacheState {
     life: Life,
     asking: Option<Asking>,
 }
@@ -63,7 +63,7 @@ type TokenOutcome = Shared<BoxFuture<'static, Result<Token, AuthError>>>;
 impl TokenCache {
     /// Makes an empty cache; requests nothing yet. `http` carries the requests to the authority; it must not follow
     /// redirects.
-    pub fn new(source: CredentialSource, cloud: &Cloud, http: reqwest::Client) -> Self {
+    pub fn new(source: CredentialSource, cloud: &AzureCloud, http: reqwest::Client) -> Self {
         Self::with(Box::new(Credential::new(source, cloud, http)), TOKEN_TIMEOUT)
     }
 
@@ -91,7 +91,7 @@ impl TokenCache {
 
     /// Starts a request, or joins the one under way. The request is a task of its own, so that it goes on if one caller
     /// gives up.
-    fn ask(&self, state: &mut State) -> TokenOutcome {
+    fn ask(&self, state: &mut CacheState) -> TokenOutcome {
         if let Some(asking) = state.asking.as_ref().filter(|asking| !asking.task.is_finished()) {
             return asking.outcome.clone();
         }
@@ -159,7 +159,7 @@ impl Inner {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CacheState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

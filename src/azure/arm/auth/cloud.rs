@@ -4,7 +4,7 @@ use url::{Host, Url};
 
 /// One Azure cloud: the only ARM host that gets a token, the authority that issues it, and the token's audience.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cloud {
+pub struct AzureCloud {
     endpoint: Url,
     authority: Url,
     audience: String,
@@ -39,7 +39,7 @@ pub enum CloudError {
     Audience(String),
 }
 
-impl Cloud {
+impl AzureCloud {
     /// The cloud named `AzurePublicCloud`.
     pub fn public() -> Self {
         Self::known(
@@ -132,20 +132,28 @@ impl Cloud {
 }
 
 fn origin(part: &'static str, given: &str) -> Result<Url, CloudError> {
-    let refused = |given: &str| CloudError::NotAnOrigin {
-        part,
-        given: given.to_owned(),
-    };
-    let url = Url::parse(given).map_err(|_| refused(given))?;
+    let url = Url::parse(given).map_err(|_| not_an_origin(part, given))?;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(refused(""));
+        // What was given holds a secret.
+        return Err(not_an_origin(part, ""));
     }
     let plain = matches!(url.scheme(), "http" | "https")
         && url.has_host()
         && url.path() == "/"
         && url.query().is_none()
         && url.fragment().is_none();
-    if plain { Ok(url) } else { Err(refused(given)) }
+    if plain {
+        Ok(url)
+    } else {
+        Err(not_an_origin(part, given))
+    }
+}
+
+fn not_an_origin(part: &'static str, given: &str) -> CloudError {
+    CloudError::NotAnOrigin {
+        part,
+        given: given.to_owned(),
+    }
 }
 
 fn is_loopback(url: &Url) -> bool {
@@ -167,7 +175,7 @@ mod tests {
     #[test]
     fn known_clouds_keep_the_double_slash_in_the_scope() {
         let scopes = ["AzurePublicCloud", "azureusgovernmentcloud", "AZURECHINACLOUD"]
-            .map(|name| Cloud::by_name(name).unwrap().scope());
+            .map(|name| AzureCloud::by_name(name).unwrap().scope());
         assert_eq!(
             scopes,
             [
@@ -180,13 +188,13 @@ mod tests {
 
     #[test]
     fn unknown_cloud_is_refused_by_name() {
-        let refused = Cloud::by_name("AzureStackCloud").unwrap_err();
+        let refused = AzureCloud::by_name("AzureStackCloud").unwrap_err();
         assert_eq!(refused, CloudError::UnknownName("AzureStackCloud".into()));
     }
 
     #[test]
     fn custom_cloud_has_one_slash_in_the_scope() {
-        let cloud = Cloud::custom("https://arm.example:8443", AUTHORITY, AUDIENCE).unwrap();
+        let cloud = AzureCloud::custom("https://arm.example:8443", AUTHORITY, AUDIENCE).unwrap();
         assert_eq!(cloud.scope(), "https://management.example/.default");
         assert_eq!(cloud.endpoint().port(), Some(8443));
     }
@@ -197,7 +205,7 @@ mod tests {
     #[case("http://[::1]:1")]
     #[case("http://localhost:8080/")]
     fn plain_http_on_loopback_is_accepted(#[case] endpoint: &str) {
-        assert!(Cloud::custom(endpoint, AUTHORITY, AUDIENCE).is_ok());
+        assert!(AzureCloud::custom(endpoint, AUTHORITY, AUDIENCE).is_ok());
     }
 
     #[rstest::rstest]
@@ -207,13 +215,13 @@ mod tests {
     #[case("http://localhost.example")]
     #[case("http://127.0.0.1.example")]
     fn plain_http_elsewhere_is_refused(#[case] endpoint: &str) {
-        let refused = Cloud::custom(endpoint, AUTHORITY, AUDIENCE).unwrap_err();
+        let refused = AzureCloud::custom(endpoint, AUTHORITY, AUDIENCE).unwrap_err();
         assert!(matches!(refused, CloudError::PlainHttp(_)), "{refused}");
     }
 
     #[test]
     fn plain_http_authority_is_refused_even_on_loopback() {
-        let refused = Cloud::custom("https://arm.example", "http://127.0.0.1", AUDIENCE);
+        let refused = AzureCloud::custom("https://arm.example", "http://127.0.0.1", AUDIENCE);
         assert!(matches!(refused, Err(CloudError::PlainHttpAuthority(_))));
     }
 
@@ -224,20 +232,20 @@ mod tests {
     #[case("https://arm.example?x=1")]
     #[case("")]
     fn what_is_no_origin_is_refused(#[case] endpoint: &str) {
-        let refused = Cloud::custom(endpoint, AUTHORITY, AUDIENCE).unwrap_err();
+        let refused = AzureCloud::custom(endpoint, AUTHORITY, AUDIENCE).unwrap_err();
         assert!(matches!(refused, CloudError::NotAnOrigin { .. }));
     }
 
     #[test]
     fn password_in_an_address_is_refused_and_not_shown() {
-        let refused = Cloud::custom("https://me:hunter2@arm.example", AUTHORITY, AUDIENCE);
+        let refused = AzureCloud::custom("https://me:hunter2@arm.example", AUTHORITY, AUDIENCE);
         assert!(!format!("{:?}", refused.unwrap_err()).contains("hunter2"));
     }
 
     #[test]
     fn unusable_audience_is_refused() {
         for audience in ["", "https://a b", "x\n"] {
-            let refused = Cloud::custom("https://arm.example", AUTHORITY, audience);
+            let refused = AzureCloud::custom("https://arm.example", AUTHORITY, audience);
             assert!(matches!(refused, Err(CloudError::Audience(_))));
         }
     }

@@ -25,7 +25,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::arm::auth::cache::{Issued, Issuer};
 use crate::arm::auth::file::{self, CredentialsFile};
-use crate::arm::auth::{AuthError, Cloud, CredentialSource, Token};
+use crate::arm::auth::{AuthError, AzureCloud, CredentialSource, Token};
 use crate::arm::https;
 
 /// The longest answer of a token endpoint that is read, in bytes.
@@ -39,7 +39,7 @@ pub(super) struct Credential {
 }
 
 impl Credential {
-    pub(super) fn new(source: CredentialSource, cloud: &Cloud, http: reqwest::Client) -> Self {
+    pub(super) fn new(source: CredentialSource, cloud: &AzureCloud, http: reqwest::Client) -> Self {
         Self {
             source,
             authority: cloud.authority().to_string(),
@@ -170,7 +170,6 @@ struct TokenEndpoint {
 #[async_trait]
 impl HttpClient for TokenEndpoint {
     async fn execute_request(&self, request: &Request) -> azure_core::Result<AsyncRawResponse> {
-        let fatal = |error: AuthError| azure_core::Error::new(ErrorKind::Credential, error);
         let (status, headers, mut parts) = HttpClient::execute_request(&self.http, request)
             .await
             .map_err(|error| azure_core::Error::new(ErrorKind::Credential, error))?
@@ -188,4 +187,9 @@ impl HttpClient for TokenEndpoint {
         let status = u16::from(status);
         Err(fatal(AuthError::from_answer(status, &body, self.advice)))
     }
+}
+
+/// The error in the type that azure_identity passes on.
+fn fatal(error: AuthError) -> azure_core::Error {
+    azure_core::Error::new(ErrorKind::Credential, error)
 }

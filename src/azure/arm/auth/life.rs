@@ -99,8 +99,8 @@ impl Life {
 
     /// Notes that ARM refused this token. Only the token held is dropped: a late 401 must not cost a newer one.
     pub(super) fn refused(&mut self, now: Instant, token: &Token) {
-        let drop = |held: &Held| held.token == *token && now >= held.got + KEEP_REFUSED;
-        if self.held.as_ref().is_some_and(drop) {
+        let refused = self.held.as_ref().filter(|held| held.token == *token);
+        if refused.is_some_and(|held| now >= held.got + KEEP_REFUSED) {
             self.held = None;
         }
     }

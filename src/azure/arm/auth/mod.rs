@@ -12,7 +12,7 @@ mod source;
 mod token;
 
 pub use cache::TokenCache;
-pub use cloud::{Cloud, CloudError};
+pub use cloud::{AzureCloud, CloudError};
 pub use error::AuthError;
 pub use file::CredentialsFile;
 pub use life::TokenState;

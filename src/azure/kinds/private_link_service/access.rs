@@ -45,8 +45,10 @@ impl Owned<Arm> for Narrowed {
 
 impl Resource<Arm> for Narrowed {
     fn differs(&self, current: &Value) -> Vec<Difference> {
-        let more = |list: &&str| subscriptions(current, list).iter().any(|given| !self.allows(given));
-        LISTS.into_iter().filter(more).map(Difference::of).collect()
+        let wider = LISTS
+            .into_iter()
+            .filter(|list| subscriptions(current, list).iter().any(|given| !self.allows(given)));
+        wider.map(Difference::of).collect()
     }
 
     fn body(&self, current: Option<&Value>) -> Value {

@@ -1,10 +1,12 @@
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use super::super::samples::{azure, intent};
+use super::super::samples::{azure, intent, served_state};
 use super::*;
 use crate::api::hypershift::PUBLIC_CLOUD;
 use crate::api::markers::CLUSTER_ANNOTATION;
-use crate::controllers::samples::cr;
+use crate::controllers::samples::{cr, identity};
 
 const MONDAY: &str = "2026-01-05T00:00:00Z";
 const TUESDAY: &str = "2026-01-06T00:00:00Z";
@@ -189,4 +191,140 @@ fn recorded_id_behind_a_control_plane_that_counts_for_nothing() {
     let all = known(&[&victim]);
     let observed = vouched(&resource(intent()), None, Some(&blank), &all, PUBLIC_CLOUD);
     assert!(observed.claimed_elsewhere, "the recorded id is the victim's");
+}
+
+/// The inputs of a cluster that a HostedCluster vouches for, with a sibling.
+fn state() -> ControlPlaneState {
+    let sibling = Sibling {
+        name: "sibling".into(),
+        base_domain: Some("example.com".into()),
+        stays: true,
+        held: true,
+    };
+    ControlPlaneState {
+        siblings: vec![sibling],
+        voucher: Voucher::HostedCluster(Box::default()),
+        ..served_state()
+    }
+}
+
+fn fingerprint_of(state: ControlPlaneState) -> String {
+    fingerprint(&PrivateEndpointInputs { found: None, state })
+}
+
+fn change_control_plane(state: &mut ControlPlaneState, change: impl FnOnce(&mut ControlPlane)) {
+    change(state.control_plane.as_mut().unwrap());
+}
+
+fn change_vouched(state: &mut ControlPlaneState, change: impl FnOnce(&mut Vouched)) {
+    match &mut state.voucher {
+        Voucher::HostedCluster(vouched) => change(vouched),
+        Voucher::Conditions => panic!("no HostedCluster vouches"),
+    }
+}
+
+fn problem() -> Problem {
+    Problem::new(Reason::InvalidSpec, "x")
+}
+
+/// What the inputs are changed to, by the field that differs.
+type Change = (&'static str, fn(&mut ControlPlaneState));
+
+const CHANGES: [Change; 18] = [
+    ("control plane", |state| state.control_plane = Err(problem())),
+    ("identity", |state| {
+        change_control_plane(state, |found| found.identity.cluster_id = "other".into());
+    }),
+    ("azure", |state| {
+        change_control_plane(state, |found| found.azure.location = Some("other".into()));
+    }),
+    ("public names", |state| {
+        change_control_plane(state, |found| found.public.names = vec!["other".into()]);
+    }),
+    ("pause", |state| state.paused = Some(problem())),
+    ("refusal by the scopes", |state| state.refused = Some(problem())),
+    ("deletion", |state| state.control_plane_deleting = true),
+    ("another controller", |state| {
+        state.other_controller = Some("other".into());
+    }),
+    ("siblings", |state| state.siblings.clear()),
+    ("sibling's name", |state| state.siblings[0].name = "other".into()),
+    ("sibling's base domain", |state| state.siblings[0].base_domain = None),
+    ("sibling's deletion", |state| state.siblings[0].stays = false),
+    ("sibling's finalizer", |state| state.siblings[0].held = false),
+    ("voucher", |state| state.voucher = Voucher::Conditions),
+    ("refusal by the HostedCluster", |state| {
+        change_vouched(state, |vouched| vouched.refusal = Some(problem()));
+    }),
+    ("vouched identity", |state| {
+        change_vouched(state, |vouched| vouched.identity = Some(identity()));
+    }),
+    ("vouched azure", |state| {
+        change_vouched(state, |vouched| vouched.azure = Some(azure()));
+    }),
+    ("claim elsewhere", |state| {
+        change_vouched(state, |vouched| vouched.claimed_elsewhere = true);
+    }),
+];
+
+/// The patterns name each field: a new one does not compile here. It needs its own line in [`CHANGES`], unless
+/// [`fingerprint`] takes it out.
+fn name_every_field(state: &ControlPlaneState) {
+    let ControlPlaneState {
+        control_plane: _,
+        paused: _,
+        refused: _,
+        control_plane_deleting: _,
+        siblings: _,
+        voucher: _,
+        other_controller: _,
+    } = state;
+    let ControlPlane {
+        identity: _,
+        azure: _,
+        held: _,
+        public: _,
+    } = state.control_plane.as_ref().unwrap();
+    let Sibling {
+        name: _,
+        base_domain: _,
+        stays: _,
+        held: _,
+    } = &state.siblings[0];
+    let Vouched {
+        refusal: _,
+        identity: _,
+        azure: _,
+        claimed_elsewhere: _,
+    } = state.vouched().unwrap();
+}
+
+#[test]
+fn change_of_any_input_needs_a_reconcile() {
+    name_every_field(&state());
+    let before = fingerprint_of(state());
+    assert_eq!(fingerprint_of(state()), before);
+    for (field, change) in CHANGES {
+        let mut changed = state();
+        change(&mut changed);
+        assert_ne!(fingerprint_of(changed), before, "{field}");
+    }
+}
+
+#[test]
+fn time_order_and_what_a_reconcile_writes_need_none() {
+    let mut younger = state().siblings[0].clone();
+    younger.name = "younger".into();
+    let mut before = state();
+    before.siblings.push(younger);
+    before.paused = Some(problem().requeue_after(Duration::from_secs(9)));
+    before.other_controller = Some("other".into());
+    let mut after = before.clone();
+    after.siblings.reverse();
+    after.paused = Some(problem().requeue_after(Duration::from_secs(8)));
+    after.other_controller = Some("another".into());
+    change_control_plane(&mut after, |found| found.held = false);
+    let found = Some(plane("example", "clusters-example", MONDAY));
+    let after = fingerprint(&PrivateEndpointInputs { found, state: after });
+    assert_eq!(fingerprint_of(before), after);
 }

@@ -363,7 +363,7 @@ fn also_managed_group_is_searched_before_the_subscription(
             &format!("/subscriptions/{MANAGEMENT}/resourceGroups/MGMT"),
             &format!("/Subscriptions/{MANAGEMENT}/resourcegroups/nodes"),
         ]
-        .map(|scope| Scope::parse(scope).unwrap())
+        .map(|scope| AzureScope::parse(scope).unwrap())
         .into(),
         ..settings()
     };

@@ -44,7 +44,7 @@ fn up_to_date(alias: Option<&str>) -> Decision {
     service(Verb::Keep, Why::UpToDate, Some(json!({"properties": {"alias": alias}})))
 }
 
-fn build(decision: &Decision, found: &Found, outcomes: &[Outcome]) -> Report {
+fn build(decision: &Decision, found: &FoundFrontend, outcomes: &[Outcome]) -> Report {
     after_build(&cr(Value::Null, json!({})), decision, found, outcomes)
 }
 

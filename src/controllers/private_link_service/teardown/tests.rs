@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::HostedCluster;
-use crate::azure::arm::scope::Scope;
+use crate::azure::arm::scope::AzureScope;
 use crate::controllers::private_link_service::connecting::Connecting;
 use crate::controllers::private_link_service::samples::{alone, settings};
 use crate::controllers::samples::{GUEST, MANAGEMENT, cr, decided, guest, management};
@@ -205,7 +205,7 @@ fn configuration_that_points_elsewhere_is_not_a_leak() {
     );
     assert_eq!(decision.problem.map(|p| p.reason), Some(Reason::ConfigurationChanged));
     let allowed = Settings {
-        also_manage: vec![Scope::parse(&format!("/subscriptions/{MANAGEMENT}/resourceGroups/mgmt")).unwrap()],
+        also_manage: vec![AzureScope::parse(&format!("/subscriptions/{MANAGEMENT}/resourceGroups/mgmt")).unwrap()],
         ..moved
     };
     let decision = run(

@@ -158,7 +158,7 @@ fn recorded_service_that_is_not_found_once_is_not_made_twice() {
 
 fn also(scope: String) -> Settings {
     Settings {
-        also_manage: vec![Scope::parse(&scope).unwrap()],
+        also_manage: vec![AzureScope::parse(&scope).unwrap()],
         ..settings()
     }
 }
@@ -222,7 +222,7 @@ fn subnet_that_was_made_is_not_forgotten_when_another_is_given() {
 #[case::another_group_of_the_subscription(vec![format!("/subscriptions/{MANAGEMENT}/resourceGroups/older")], false)]
 #[case::a_group_of_the_name_elsewhere(vec![format!("/subscriptions/{GUID}/resourceGroups/old")], false)]
 fn scope_that_is_also_managed_is_a_group_or_a_subscription(#[case] scopes: Vec<String>, #[case] allowed: bool) {
-    let also_manage = scopes.iter().map(|scope| Scope::parse(scope).unwrap()).collect();
+    let also_manage = scopes.iter().map(|scope| AzureScope::parse(scope).unwrap()).collect();
     let elsewhere = Settings {
         subscription: SubscriptionId::parse(crate::controllers::samples::GUEST).unwrap(),
         also_manage,

@@ -121,7 +121,7 @@ fn revoked_subscription_is_removed_from_an_unrecorded_service() {
     let mut scene = Scene::new();
     scene.custom.spec.load_balancer_ip = None;
     let old = scene.at.replace("/mgmt/", "/old/");
-    let group = Scope::parse(&format!("/subscriptions/{MANAGEMENT}/resourceGroups/old")).unwrap();
+    let group = AzureScope::parse(&format!("/subscriptions/{MANAGEMENT}/resourceGroups/old")).unwrap();
     let also = Settings {
         also_manage: vec![group],
         ..settings()
@@ -137,7 +137,7 @@ fn revoked_subscription_is_removed_from_an_unrecorded_service() {
 
 #[test]
 fn further_group_is_read_only_where_no_service_is_found() {
-    let group = Scope::parse(&format!("/subscriptions/{MANAGEMENT}/resourceGroups/old")).unwrap();
+    let group = AzureScope::parse(&format!("/subscriptions/{MANAGEMENT}/resourceGroups/old")).unwrap();
     let also = Settings {
         also_manage: vec![group],
         ..settings()
