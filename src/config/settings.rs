@@ -231,7 +231,7 @@ pub struct Log {
     #[arg(long = "log-format", env = value::LOG_FORMAT, value_name = "FORMAT", value_parser = value::log_format)]
     #[arg(default_value = "text")]
     pub format: telemetry::Format,
-    /// What is logged. [unit: level, or directives such as info,hyperlink_azure=debug]
+    /// What is logged. [unit: level, or directives such as info,hyperlink=debug]
     #[arg(long = "log-level", env = "HYPERLINK_LOG_LEVEL", value_name = "FILTER", value_parser = value::log_filter)]
     #[arg(default_value = "info")]
     pub filter: String,

@@ -1,5 +1,5 @@
 //! Brings the resources of a cloud to what is desired: compares what is observed with that, plans, executes, and knows
-//! what was observed. Generic over the cloud; knows neither Kubernetes nor the rest of this crate.
+//! what was observed. Generic over the cloud; knows no Kubernetes.
 
 pub mod call_budget;
 pub mod client;

@@ -118,6 +118,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn fields_of_every_role_are_in_the_definition() {
+        let definition = crate::api::crd_yaml().unwrap();
+        for spec in Role::ALL.map(Role::spec) {
+            for field in spec.status_fields {
+                assert!(definition.contains(&format!(" {field}:\n")), "{field}");
+            }
+            let ids = spec.deleted_resources;
+            assert!(
+                ids.iter()
+                    .all(|id| id.ends_with("ID") && spec.status_fields.contains(id)),
+                "{spec:?}"
+            );
+        }
+    }
+
+    #[test]
     fn every_condition_has_one_role() {
         for kind in ConditionType::ALL {
             let owners = Role::ALL

@@ -51,7 +51,7 @@ impl<C: Cloud> fmt::Display for Why<C> {
 /// What is desired and what was found are left out: bodies and tags are not to be printed.
 impl<C: Cloud> Serialize for Step<C> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut step = serializer.serialize_struct("Step<C>", 5)?;
+        let mut step = serializer.serialize_struct("Step", 5)?;
         step.serialize_field("verb", self.verb.as_str())?;
         step.serialize_field("kind", self.kind.label())?;
         step.serialize_field("id", &self.key.to_string())?;
