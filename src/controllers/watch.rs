@@ -1,20 +1,15 @@
 //! What each controller watches.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
-use kube::core::NamespaceResourceScope;
 use kube::runtime::controller::Action;
-use kube::runtime::reflector::{ObjectRef, Store, store};
-use kube::runtime::{Controller, WatchStreamExt, reflector, watcher};
-use kube::{Api, Resource, ResourceExt};
-use serde::de::DeserializeOwned;
-use tokio::sync::watch::Receiver;
+use kube::runtime::reflector::ObjectRef;
+use kube::runtime::{Controller, WatchStreamExt, watcher};
+use kube::{Api, ResourceExt};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
 use super::hosted_cluster;
@@ -28,156 +23,77 @@ use crate::metrics::{Controller as Label, Watched};
 use crate::observer::{self, Observer};
 use crate::runtime::concurrency_limit::ConcurrencyLimit;
 use crate::runtime::reconcile::{self, Runner};
-use crate::runtime::watch_health::WatchHealth;
+use crate::runtime::watch::{Scope, Watchable, changes, each, gone, pages, stored};
 
-mod heard;
 mod whom;
 
-use heard::{changes, gone};
 use whom::{concerned, control_planes_of, hosted_cluster_of, in_its_namespace, siblings};
-
-/// An object that can be watched.
-trait Watchable:
-    Resource<DynamicType = (), Scope = NamespaceResourceScope>
-    + Prune
-    + Clone
-    + Debug
-    + DeserializeOwned
-    + Send
-    + Sync
-    + 'static
-{
-    /// The resource that it is.
-    const WATCHED: Watched;
-}
 
 impl Watchable for AzurePrivateLinkService {
     const WATCHED: Watched = Watched::PrivateLinkService;
+
+    fn prune(&mut self) {
+        Prune::prune(self);
+    }
 }
 
 impl Watchable for HostedCluster {
     const WATCHED: Watched = Watched::HostedCluster;
+
+    fn prune(&mut self) {
+        Prune::prune(self);
+    }
 }
 
 impl Watchable for HostedControlPlane {
     const WATCHED: Watched = Watched::HostedControlPlane;
+
+    fn prune(&mut self) {
+        Prune::prune(self);
+    }
 }
 
 impl Watchable for Service {
     const WATCHED: Watched = Watched::Service;
-}
 
-/// How the controllers of a role run.
-#[derive(Clone)]
-pub struct Scope {
-    /// The only namespace to serve; none means all.
-    pub namespace: Option<String>,
-    /// How many reconciles run at once.
-    pub concurrency: u16,
-    /// When this is cancelled, running reconciles end and no new ones begin.
-    pub stop: CancellationToken,
-    /// A change of this reconciles all objects again.
-    pub again: Receiver<()>,
-    /// Where the health of the watches is recorded.
-    pub health: Arc<WatchHealth>,
-}
-
-impl Scope {
-    /// An item each time that all objects are to be reconciled again.
-    fn changes(&self) -> impl Stream<Item = ()> + Send + use<> {
-        stream::select(each(self.again.clone()), each(self.health.relists()))
-    }
-
-    /// Like [`Self::changes`], for a controller that remembers what it observed in Azure: others may have led some of
-    /// the objects.
-    fn changes_for<R: ReconcilesCustomResource>(
-        &self,
-        runner: &Arc<Runner<R>>,
-    ) -> impl Stream<Item = ()> + Send + use<R> {
-        let cx = Arc::clone(&runner.cx);
-        let runner = Arc::clone(runner);
-        let again = each(self.again.clone()).inspect(move |()| cx.arm.observations.others_were_at_it());
-        stream::select(again, each(self.health.relists())).inspect(move |()| runner.pacer.wake_all())
-    }
-
-    /// The watch events of the objects in scope.
-    fn events<K: Watchable>(
-        &self,
-        client: &kube::Client,
-        which: watcher::Config,
-    ) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + use<K> {
-        self.events_of(self.api(client), which, |_| {})
-    }
-
-    /// The watch events of all HostedClusters, which live in other namespaces than their control planes, once
-    /// `cluster_index` has them.
-    fn hosted_clusters(
-        &self,
-        client: kube::Client,
-        cluster_index: &Arc<ClusterIndex>,
-    ) -> impl Stream<Item = Result<watcher::Event<HostedCluster>, watcher::Error>> + Send + use<> {
-        let cluster_index = Arc::clone(cluster_index);
-        self.events_of(Api::<HostedCluster>::all(client), pages(), |_| {})
-            .inspect_ok(move |event| cluster_index.cluster(event))
-    }
-
-    /// The Services of this name that change.
-    fn services(
-        &self,
-        client: &kube::Client,
-        name: &str,
-    ) -> impl Stream<Item = Result<Service, watcher::Error>> + Send + use<> {
-        let named = pages().fields(&format!("metadata.name={name}"));
-        self.events::<Service>(client, named).touched_objects()
-    }
-
-    fn api<K: Watchable>(&self, client: &kube::Client) -> Api<K> {
-        match &self.namespace {
-            Some(namespace) => Api::namespaced(client.clone(), namespace),
-            None => Api::all(client.clone()),
-        }
-    }
-
-    /// The watch events of these objects, without what nobody reads. `whole` is called with each object before that is
-    /// dropped.
-    fn events_of<K: Watchable, W: FnMut(&K) + Send + 'static>(
-        &self,
-        api: Api<K>,
-        which: watcher::Config,
-        mut whole: W,
-    ) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + use<K, W> {
-        let events = watcher(api, which).default_backoff().modify(move |object| {
-            whole(object);
-            object.prune();
-        });
-        self.health.observe(K::WATCHED, events)
+    fn prune(&mut self) {
+        Prune::prune(self);
     }
 }
 
-/// An item each time that the signal changes.
-fn each(signal: Receiver<()>) -> impl Stream<Item = ()> + Send {
-    stream::unfold(signal, async |mut signal| {
-        signal.changed().await.ok()?;
-        Some(((), signal))
-    })
+/// Like [`Scope::changes`], for a controller that remembers what it observed in Azure: others may have led some of the
+/// objects.
+fn changes_for<R: ReconcilesCustomResource>(
+    scope: &Scope,
+    runner: &Arc<Runner<R>>,
+) -> impl Stream<Item = ()> + Send + use<R> {
+    let cx = Arc::clone(&runner.cx);
+    let runner = Arc::clone(runner);
+    let again = each(scope.again.clone()).inspect(move |()| cx.arm.observations.others_were_at_it());
+    stream::select(again, each(scope.health.relists())).inspect(move |()| runner.pacer.wake_all())
 }
 
-/// Small pages: a page is held in memory whole, and an object may have more than a megabyte before it is pruned.
-fn pages() -> watcher::Config {
-    watcher::Config::default().page_size(10)
+/// The watch events of all HostedClusters, which live in other namespaces than their control planes, once
+/// `cluster_index` has them.
+fn hosted_clusters_for(
+    scope: &Scope,
+    client: kube::Client,
+    cluster_index: &Arc<ClusterIndex>,
+) -> impl Stream<Item = Result<watcher::Event<HostedCluster>, watcher::Error>> + Send + use<> {
+    let cluster_index = Arc::clone(cluster_index);
+    scope
+        .events_of(Api::<HostedCluster>::all(client), pages(), |_| {})
+        .inspect_ok(move |event| cluster_index.cluster(event))
 }
 
-/// A store of the objects in these events, and the events themselves once they are in it.
-///
-/// A store's own `wait_until_ready` is of no use here: it wakes one waiter only, and that is the controller.
-fn stored<K: Watchable>(
-    events: impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + 'static,
-) -> (
-    Store<K>,
-    impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + 'static,
-) {
-    let (reader, writer) = store();
-    (reader, reflector(writer, events))
+/// The Services of this name that change.
+fn services(
+    scope: &Scope,
+    client: &kube::Client,
+    name: &str,
+) -> impl Stream<Item = Result<Service, watcher::Error>> + Send + use<> {
+    let named = pages().fields(&format!("metadata.name={name}"));
+    scope.events::<Service>(client, named).touched_objects()
 }
 
 /// The custom resources for the work queue. Their next reconcile reads again, because something that is read for them
@@ -228,7 +144,7 @@ pub async fn link_services<R: ReconcilesCustomResource>(
         }
     };
     let resources = scope.events(&client, pages()).inspect_ok(heard);
-    let clusters = scope.hosted_clusters(client, &cluster_index);
+    let clusters = hosted_clusters_for(&scope, client, &cluster_index);
     let known = runner.cx.resources.store();
     let next_writers = {
         let runner = Arc::clone(&runner);
@@ -242,7 +158,7 @@ pub async fn link_services<R: ReconcilesCustomResource>(
         })
         .reconcile_on(runner.cx.resources.promoted())
         .reconcile_on(next_writers)
-        .reconcile_all_on(scope.changes_for(&runner));
+        .reconcile_all_on(changes_for(&scope, &runner));
     reconcile::run(controller, runner, scope.concurrency, scope.stop).await;
 }
 
@@ -292,14 +208,14 @@ pub async fn endpoints<R: ReconcilesCustomResource>(
     let controller = match hosted_clusters {
         None => controller,
         Some(cluster_index) => {
-            let clusters = scope.hosted_clusters(client, &cluster_index);
+            let clusters = hosted_clusters_for(&scope, client, &cluster_index);
             let runner = Arc::clone(&runner);
             controller.watches_stream(changes(clusters), move |cluster| {
                 woken(&runner, concerned(&runner.cx.resources, &cluster_index, &cluster))
             })
         }
     };
-    let controller = controller.reconcile_all_on(scope.changes_for(&runner));
+    let controller = controller.reconcile_all_on(changes_for(&scope, &runner));
     reconcile::run(controller, runner, scope.concurrency, scope.stop).await;
 }
 
@@ -316,8 +232,8 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
         gone(move |uid| observer.forget(uid))
     });
     let (reader, planes) = stored::<HostedControlPlane>(planes);
-    let router = scope.services(&client, PRIVATE_ROUTER);
-    let oauth = scope.services(&client, OAUTH);
+    let router = services(&scope, &client, PRIVATE_ROUTER);
+    let oauth = services(&scope, &client, OAUTH);
     let of_service = {
         let known = reader.clone();
         move |service| control_planes_of(&known, &service)

@@ -25,12 +25,12 @@ use crate::azure::observations::ObservationCache;
 use crate::config::{Config, Run};
 use crate::controllers::context::{ArmContext, Context};
 use crate::controllers::excluded::ExcludedNamespaces;
-use crate::controllers::watch::Scope;
 use crate::engine::call_budget::CallBudgets;
 use crate::http::{HttpServer, Pages, Readiness, ReadinessItem};
 use crate::metrics::Metrics;
 use crate::roles::{self, Prepared, Work};
 use crate::runtime::leader::{Elector, LeaseSettings, Standing, Worked, gated_client};
+use crate::runtime::watch::Scope;
 use crate::runtime::watch_health::WatchHealth;
 use crate::scopes_file::ScopesFile;
 use crate::{COMMIT, VERSION};
@@ -193,6 +193,7 @@ async fn run_role(
     let ready = async {
         wait_for_crd(
             &kube,
+            &roles::resource(role),
             shared.config.scope.namespace.as_deref(),
             &items.kubernetes,
             &items.crd,

@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use kube::Api;
-use kube::api::ListParams;
+use kube::api::{DynamicObject, ListParams};
+use kube::core::ApiResource;
 use url::Url;
 
-use crate::api::{AzurePrivateLinkService, Role};
+use crate::api::Role;
 use crate::azure::arm::auth::{AuthError, TokenCache, TokenState};
 use crate::http::ReadinessItem;
 use crate::metrics::Metrics;
@@ -36,13 +37,14 @@ pub(super) async fn with_heartbeat<T>(metrics: &Metrics, role: Role, work: impl 
 /// Waits until the API server answers and knows the custom resource.
 pub(super) async fn wait_for_crd(
     kube: &kube::Client,
+    resource: &ApiResource,
     namespace: Option<&str>,
     server: &ReadinessItem,
     crd: &ReadinessItem,
 ) {
-    let api: Api<AzurePrivateLinkService> = match namespace {
-        Some(namespace) => Api::namespaced(kube.clone(), namespace),
-        None => Api::all(kube.clone()),
+    let api: Api<DynamicObject> = match namespace {
+        Some(namespace) => Api::namespaced_with(kube.clone(), namespace, resource),
+        None => Api::all_with(kube.clone(), resource),
     };
     loop {
         let answer = tokio::time::timeout(RETRY * 2, api.list(&ListParams::default().limit(1))).await;
@@ -53,7 +55,7 @@ pub(super) async fn wait_for_crd(
             }
             Ok(Err(kube::Error::Api(status))) if status.code == 404 => {
                 server.ready();
-                crd.waiting("azureprivatelinkservices.hypershift.openshift.io is not installed");
+                crd.waiting(&format!("{}.{} is not installed", resource.plural, resource.group));
             }
             Ok(Err(kube::Error::Api(status))) => server.waiting(&format!("refused: {}", status.reason)),
             Ok(Err(kube::Error::SerdeError(_))) => server.waiting("the answer cannot be read"),

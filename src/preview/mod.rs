@@ -4,20 +4,16 @@ mod print;
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail, ensure};
-use kube::Api;
+use anyhow::{bail, ensure};
 
-use crate::api::AzurePrivateLinkService;
 use crate::azure::arm::ports::Gate;
 use crate::azure::arm::read_only::{NeverOpen, ReadOnly};
 use crate::azure::arm::transport::Transport;
 use crate::config::Config;
-use crate::controllers::custom_resources::MOST;
 use crate::controllers::preview::Preview;
 use crate::manager;
 use crate::metrics::Metrics;
 use crate::roles;
-use crate::runtime::call::within;
 use crate::runtime::leader::gated_client;
 use crate::{COMMIT, VERSION};
 
@@ -39,7 +35,7 @@ pub struct Plan {
 
 /// Plans for the roles of this configuration, one after the other.
 pub async fn plan(config: &Config, object: &Object) -> anyhow::Result<Plan> {
-    let Object { namespace, name } = object;
+    let namespace = &object.namespace;
     if let Some(served) = config.scope.namespace.as_ref().filter(|served| *served != namespace) {
         bail!("--namespace says that only {served} is served");
     }
@@ -52,19 +48,11 @@ pub async fn plan(config: &Config, object: &Object) -> anyhow::Result<Plan> {
     let (azure, _) = manager::azure(config, config.azure.http.client()?);
     let azure: Arc<dyn Transport> = Arc::new(ReadOnly(azure));
     let metrics = Arc::new(Metrics::new(VERSION, COMMIT)?);
-    let api: Api<AzurePrivateLinkService> = Api::namespaced(kube.clone(), namespace);
-    let found = within(api.get_opt(name)).await?;
-    let cr = found.with_context(|| format!("there is no AzurePrivateLinkService {namespace}/{name}"))?;
     let mut previews = Vec::new();
     for role in config.roles.iter().copied() {
         let (kube, azure, gate) = (kube.clone(), Arc::clone(&azure), Arc::clone(&gate));
         let cx = manager::context(config, role, kube, azure, gate, Arc::clone(&metrics));
-        cx.resources.read(&api).await?;
-        ensure!(
-            cr.metadata.deletion_timestamp.is_some() || cx.resources.serves(&cr),
-            "{namespace}/{name} is not served: only the {MOST} oldest of a namespace are"
-        );
-        previews.push(roles::dry_run(role, config, &cx, &cr).await?);
+        previews.push(roles::dry_run(role, config, &cx, object).await?);
     }
     Ok(Plan {
         object: object.clone(),

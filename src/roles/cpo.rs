@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Prepared, Work, dry_run_of};
+use kube::core::ApiResource;
+
+use super::{Prepared, Work, custom_resource, dry_run_of};
 use crate::api::AzurePrivateLinkService;
 use crate::config::Config;
 use crate::controllers::context::Context;
@@ -12,11 +14,16 @@ use crate::controllers::watch;
 use crate::http::ReadinessItem;
 use crate::hypershift::cluster_index::ClusterIndex;
 use crate::metrics::Controller as Label;
+use crate::preview::Object;
 use crate::runtime::reconcile::Runner;
 use crate::scopes_file::ScopesFile;
 
 const RIGHTS: &str = include_str!("../../charts/hyperlink/files/role-cpo.yaml");
 const RIGHTS_OF_MANY: &str = include_str!("../../charts/hyperlink/files/role-cpo-many.yaml");
+
+pub(super) fn resource() -> ApiResource {
+    ApiResource::erase::<AzurePrivateLinkService>(&())
+}
 
 pub(super) fn rights(config: &Config) -> Vec<&'static str> {
     let mut files = vec![RIGHTS];
@@ -42,13 +49,14 @@ pub(super) async fn run(work: Work<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) async fn dry_run(config: &Config, cx: &Context, cr: &AzurePrivateLinkService) -> anyhow::Result<Preview> {
+pub(super) async fn dry_run(config: &Config, cx: &Context, object: &Object) -> anyhow::Result<Preview> {
+    let cr = custom_resource(cx, object).await?;
     let hosted_clusters = if serves_many(config) {
         Some(Arc::new(ClusterIndex::read_clusters(&cx.runtime.kube).await?))
     } else {
         None
     };
-    dry_run_of(&controller(config, hosted_clusters), cx, cr).await
+    dry_run_of(&controller(config, hosted_clusters), cx, &cr).await
 }
 
 /// Whether it serves many control planes with one identity.

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use kube::core::ApiResource;
 
-use super::{Prepared, Work, dry_run_of, management_cluster};
+use super::{Prepared, Work, custom_resource, dry_run_of, management_cluster};
 use crate::api::AzurePrivateLinkService;
 use crate::config::Config;
 use crate::controllers::context::Context;
@@ -16,10 +17,15 @@ use crate::controllers::watch;
 use crate::http::ReadinessItem;
 use crate::hypershift::cluster_index::ClusterIndex;
 use crate::metrics::Controller as Label;
+use crate::preview::Object;
 use crate::runtime::reconcile::Runner;
 
 const RIGHTS: &str = include_str!("../../charts/hyperlink/files/role-ho.yaml");
 const RIGHTS_TO_SUM_UP: &str = include_str!("../../charts/hyperlink/files/role-ho-aggregate.yaml");
+
+pub(super) fn resource() -> ApiResource {
+    ApiResource::erase::<AzurePrivateLinkService>(&())
+}
 
 pub(super) fn rights(config: &Config) -> Vec<&'static str> {
     let mut files = vec![RIGHTS];
@@ -55,11 +61,12 @@ pub(super) async fn run(work: Work<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) async fn dry_run(config: &Config, cx: &Context, cr: &AzurePrivateLinkService) -> anyhow::Result<Preview> {
+pub(super) async fn dry_run(config: &Config, cx: &Context, object: &Object) -> anyhow::Result<Preview> {
+    let cr = custom_resource(cx, object).await?;
     let cluster_index = Arc::new(ClusterIndex::read(&cx.runtime.kube).await?);
     let management_cluster = management_cluster::uid(&cx.runtime.kube).await?;
     let controller = PrivateLinkServiceController::new(settings(config, management_cluster)?, cluster_index);
-    dry_run_of(&controller, cx, cr).await
+    dry_run_of(&controller, cx, &cr).await
 }
 
 /// Whether it sums up the conditions of custom resources on HostedClusters.

@@ -7,17 +7,22 @@ mod management_cluster;
 
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
+use kube::Api;
+use kube::core::ApiResource;
 use uuid::Uuid;
 
 use crate::api::{AzurePrivateLinkService, Role};
 use crate::config::Config;
 use crate::controllers::context::Context;
+use crate::controllers::custom_resources::MOST;
 use crate::controllers::driver::Driver;
 use crate::controllers::preview::Preview;
 use crate::controllers::reconciler::CustomResourceReconciler;
-use crate::controllers::watch::Scope;
 use crate::http::ReadinessItem;
+use crate::preview::Object;
+use crate::runtime::call::within;
+use crate::runtime::watch::Scope;
 
 /// What a role has learned before it leads.
 #[derive(Debug, Default)]
@@ -40,6 +45,13 @@ pub struct Work<'a> {
 
 macro_rules! roles {
     ($($role:ident => $file:ident,)+) => {
+        /// The custom resource that the role reconciles.
+        pub fn resource(role: Role) -> ApiResource {
+            match role {
+                $(Role::$role => $file::resource(),)+
+            }
+        }
+
         /// The shipped files with the rights that the role needs.
         pub fn rights(role: Role, config: &Config) -> Vec<&'static str> {
             match role {
@@ -64,18 +76,13 @@ macro_rules! roles {
             }
         }
 
-        /// What a reconcile of the role would do.
+        /// What a reconcile of this object by the role would do.
         ///
         /// # Errors
-        /// A setting is missing, or the API server does not answer.
-        pub async fn dry_run(
-            role: Role,
-            config: &Config,
-            cx: &Context,
-            cr: &AzurePrivateLinkService,
-        ) -> anyhow::Result<Preview> {
+        /// A setting is missing, there is no such object, or the API server does not answer.
+        pub async fn dry_run(role: Role, config: &Config, cx: &Context, object: &Object) -> anyhow::Result<Preview> {
             match role {
-                $(Role::$role => $file::dry_run(config, cx, cr).await,)+
+                $(Role::$role => $file::dry_run(config, cx, object).await,)+
             }
         }
     };
@@ -84,6 +91,20 @@ macro_rules! roles {
 roles! {
     Ho => ho,
     Cpo => cpo,
+}
+
+/// The custom resource of this name, if it is served.
+async fn custom_resource(cx: &Context, object: &Object) -> anyhow::Result<AzurePrivateLinkService> {
+    let Object { namespace, name } = object;
+    let api: Api<AzurePrivateLinkService> = Api::namespaced(cx.runtime.kube.clone(), namespace);
+    let found = within(api.get_opt(name)).await?;
+    let cr = found.with_context(|| format!("there is no AzurePrivateLinkService {namespace}/{name}"))?;
+    cx.resources.read(&api).await?;
+    ensure!(
+        cr.metadata.deletion_timestamp.is_some() || cx.resources.serves(&cr),
+        "{namespace}/{name} is not served: only the {MOST} oldest of a namespace are"
+    );
+    Ok(cr)
 }
 
 /// What a reconcile by this controller would do.

@@ -14,6 +14,7 @@ pub mod rate;
 pub mod reconcile;
 pub mod recorder;
 pub mod requeue;
+pub mod watch;
 pub mod watch_health;
 
 use std::sync::Arc;

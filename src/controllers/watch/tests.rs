@@ -3,6 +3,7 @@ use std::time::Duration;
 use kube::runtime::watcher::Event;
 use serde_json::json;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::api::Role;
@@ -13,6 +14,7 @@ use crate::controllers::samples;
 use crate::runtime::call::ReconcileError;
 use crate::runtime::pace::Fingerprint;
 use crate::runtime::reconcile::ReconcileOutcome;
+use crate::runtime::watch_health::WatchHealth;
 
 struct Idle;
 

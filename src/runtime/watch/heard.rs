@@ -9,7 +9,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 
 /// Calls `forget` with the UID of each object that is gone: the watch shows its deletion, or a new list no longer has
 /// it.
-pub(super) fn gone<K: ResourceExt>(forget: impl Fn(&str) + Send) -> impl FnMut(&watcher::Event<K>) + Send {
+pub fn gone<K: ResourceExt>(forget: impl Fn(&str) + Send) -> impl FnMut(&watcher::Event<K>) + Send {
     let mut known = HashSet::new();
     let mut listed = HashSet::new();
     move |event| match event {
@@ -30,7 +30,7 @@ pub(super) fn gone<K: ResourceExt>(forget: impl Fn(&str) + Send) -> impl FnMut(&
 
 /// The objects that are added, changed or removed, for a controller that does not read their status: that is written
 /// far more often than all else.
-pub(super) fn changes<K: ResourceExt + Send>(
+pub fn changes<K: ResourceExt + Send>(
     events: impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send,
 ) -> impl Stream<Item = Result<K, watcher::Error>> + Send {
     let mut known = KnownObjects::default();
