@@ -57,7 +57,8 @@ struct RoleContext {
 /// Runs until `stop`, or until a role's lease is lost, which is an error.
 pub async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> {
     let server = HttpServer::bind(of_run(&config)?.serving.clone()).await?;
-    let (address, probes) = (server.metrics()?, server.probes()?);
+    let address = server.metrics()?;
+    let probes = server.probes()?;
     tracing::info!(version = VERSION, commit = COMMIT, %address, %probes, "started");
     let kube = kube_config(&config).await?;
     let metrics = Arc::new(Metrics::new(VERSION, COMMIT)?);
@@ -304,7 +305,8 @@ async fn work(
     watches: ReadinessItem,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    let (config, cx) = (&shared.config, Arc::new(cx));
+    let config = &shared.config;
+    let cx = Arc::new(cx);
     let health = Arc::new(WatchHealth::new(Arc::clone(&shared.metrics)));
     // Ends with the last watch.
     tokio::spawn(follow_watches(health.follow(), watches));

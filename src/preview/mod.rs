@@ -50,8 +50,9 @@ pub async fn plan(config: &Config, object: &Object) -> anyhow::Result<Plan> {
     let metrics = Arc::new(Metrics::new(VERSION, COMMIT)?);
     let mut previews = Vec::new();
     for role in config.roles.iter().copied() {
-        let (kube, azure, gate) = (kube.clone(), Arc::clone(&azure), Arc::clone(&gate));
-        let cx = manager::context(config, role, kube, azure, gate, Arc::clone(&metrics));
+        let azure = Arc::clone(&azure);
+        let gate = Arc::clone(&gate);
+        let cx = manager::context(config, role, kube.clone(), azure, gate, Arc::clone(&metrics));
         previews.push(roles::dry_run(role, config, &cx, object).await?);
     }
     Ok(Plan {

@@ -29,7 +29,8 @@ impl Plan {
     }
 
     fn lines(&self, preview: &Preview) -> Vec<String> {
-        let (Object { namespace, name }, Preview { role, decision, .. }) = (&self.object, preview);
+        let Object { namespace, name } = &self.object;
+        let Preview { role, decision, .. } = preview;
         let mut lines = vec![format!("{namespace}/{name}, role {role}: {}", verdict(preview))];
         let problem = decision.problem.iter();
         lines.extend(problem.map(|problem| format!("  {}: {}", problem.reason.as_str(), problem.message)));
@@ -69,7 +70,8 @@ fn fact(fact: &Fact) -> String {
 }
 
 fn step(step: &Step) -> String {
-    let (verb, kind) = (step.verb.as_str(), step.kind.label());
+    let verb = step.verb.as_str();
+    let kind = step.kind.label();
     format!("{verb:<6} {kind} {}: {}", step.key, step.why)
 }
 
