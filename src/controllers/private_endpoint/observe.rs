@@ -132,14 +132,15 @@ fn is_known(hosted: &HostedCluster, known: Option<&Identity>) -> bool {
 
 /// The inputs whose change needs a reconcile, as one text. Each field counts, except what is taken out here.
 pub(super) fn fingerprint(inputs: &PrivateEndpointInputs) -> String {
-    // What is used of the object itself is in the state. Its resource version changes with each write.
-    let PrivateEndpointInputs { found: _, state } = inputs;
+    // What else is used of the object itself is in the state. Its resource version changes with each write.
+    let PrivateEndpointInputs { found, state } = inputs;
+    let paused_until = found.as_ref().and_then(|found| found.spec.paused_until.as_deref());
     let mut compared = state.clone();
     // A reconcile sets the finalizer itself.
     if let Ok(control_plane) = &mut compared.control_plane {
         control_plane.held = false;
     }
-    // The time until the pause ends.
+    // The time that is left of the pause.
     if let Some(paused) = &mut compared.paused {
         paused.requeue_after = None;
     }
@@ -149,7 +150,7 @@ pub(super) fn fingerprint(inputs: &PrivateEndpointInputs) -> String {
     }
     // Their order says nothing.
     compared.siblings.sort_by(|a, b| a.name.cmp(&b.name));
-    format!("{compared:?}")
+    format!("{compared:?} {paused_until:?}")
 }
 
 #[cfg(test)]

@@ -328,3 +328,14 @@ fn time_order_and_what_a_reconcile_writes_need_none() {
     let after = fingerprint(&PrivateEndpointInputs { found, state: after });
     assert_eq!(fingerprint_of(before), after);
 }
+
+#[test]
+fn pause_that_gets_another_end_needs_a_reconcile() {
+    let paused = |until: &str| {
+        let mut found = plane("example", "clusters-example", MONDAY);
+        found.spec.paused_until = Some(until.to_owned());
+        let found = Some(found);
+        fingerprint(&PrivateEndpointInputs { found, state: state() })
+    };
+    assert_ne!(paused("2099-01-02T00:00:00Z"), paused("2099-01-01T00:00:00Z"));
+}
