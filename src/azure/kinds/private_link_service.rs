@@ -1,6 +1,6 @@
 //! The Private Link Service, and the connections of Private Endpoints to it.
 
-pub mod access;
+pub mod narrowed;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kube::ResourceExt;
 
-use super::plan::basis::{Basis, Stop};
+use super::basis::{Basis, Stop};
 use crate::api::Reason;
 use crate::azure::arm::error::ArmError;
 use crate::azure::arm::id::ResourceId;

@@ -1,5 +1,6 @@
 //! The controller of the HO role: the load balancer's side of a private path. It observes, plans, executes and reports.
 
+mod basis;
 mod connecting;
 pub mod frontend;
 pub mod nat_prefix;
@@ -13,6 +14,7 @@ mod reports;
 mod revocation;
 #[cfg(test)]
 mod samples;
+mod service_id;
 pub mod status;
 mod subnet;
 pub mod teardown;

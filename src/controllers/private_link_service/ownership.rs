@@ -6,8 +6,8 @@
 
 use serde_json::Value;
 
+use super::basis::{Basis, Stop};
 use super::frontend::{self, FrontendMatch};
-use super::plan::basis::{Basis, Stop};
 use crate::azure::arm::id::{ResourceId, same};
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_link_service::{OwnedPrivateLinkService, frontends};

@@ -1,17 +1,15 @@
 //! What the HO role does for a custom resource that is not deleted: NAT subnet, then Private Link Service. Pure.
 
-pub(super) mod basis;
 mod limits;
-pub(super) mod service_id;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;
 
-use self::basis::{Basis, Stop};
-use self::limits::invalid_spec;
+use super::basis::{Basis, Stop};
 use super::connecting::Connecting;
 use super::frontend::{self, FrontendMatch, ServiceFacts};
 use super::nat_prefix::{NatSubnetRules, Refused};
+use super::service_id::{self, invalid_spec};
 use super::subnet::{self, Chosen};
 use super::{ownership, revocation, their_endpoint};
 use crate::api::markers::{ALLOW_REPLACE, CPO_INTENT, HO_INTENT};

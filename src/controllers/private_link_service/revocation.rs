@@ -5,15 +5,16 @@ use std::collections::BTreeSet;
 
 use kube::ResourceExt;
 
+use super::basis::Basis;
 use super::ownership;
-use super::plan::basis::Basis;
-use super::plan::{Settings, service_id};
+use super::plan::Settings;
+use super::service_id;
 use crate::api::AzurePrivateLinkService;
 use crate::api::markers::SERVICES;
 use crate::azure::arm::id::{ResourceId, SubscriptionId};
 use crate::azure::arm::scope::AzureScope;
 use crate::azure::kinds::Kind;
-use crate::azure::kinds::private_link_service::access::Narrowed;
+use crate::azure::kinds::private_link_service::narrowed::Narrowed;
 use crate::azure::plan::{Step, Why};
 use crate::controllers::decision::Decision;
 use crate::controllers::facts::{Needs, together};

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ipnet::Ipv4Net;
 
+use super::basis::{Basis, Stop};
 use super::nat_prefix::{self, Refused};
-use super::plan::basis::{Basis, Stop};
 use crate::api::Reason;
 use crate::azure::arm::id::{IdError, ResourceId, lower};
 use crate::azure::cloud::Observed;

@@ -11,9 +11,9 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
 use self::leftover::Leftover;
-use super::plan::basis::{Basis, Stop};
-use super::plan::{PrivateLinkServiceInputs, Settings, disconnect, service_id};
-use super::{ownership, revocation};
+use super::basis::{Basis, Stop};
+use super::plan::{PrivateLinkServiceInputs, Settings, disconnect};
+use super::{ownership, revocation, service_id};
 use crate::api::markers::{CPO_FINALIZER, HO_INTENT, SERVICES};
 use crate::api::{AzurePrivateLinkService, Reason, held_by};
 use crate::azure::arm::id::{ResourceId, same};

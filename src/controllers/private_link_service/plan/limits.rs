@@ -1,10 +1,10 @@
 //! Whether Azure can take every id, name and list that there will be. Pure.
 
-use super::basis::Basis;
-use super::service_id;
 use crate::api::Reason;
 use crate::azure::arm::id::{IdError, ResourceId};
 use crate::azure::kinds::Kind;
+use crate::controllers::private_link_service::basis::Basis;
+use crate::controllers::private_link_service::service_id::{self, invalid_spec};
 use crate::hypershift::identity::Identity;
 use crate::hypershift::names;
 use crate::hypershift::problem::Problem;
@@ -12,11 +12,6 @@ use crate::hypershift::problem::Problem;
 /// Azure's limit of subscriptions that a service may be shown to, and as many whose connections it approves
 /// (<https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits>).
 const MAX_SUBSCRIPTIONS: usize = 100;
-
-/// The problem of an id that Azure cannot have.
-pub(super) fn invalid_spec(error: IdError) -> Problem {
-    Problem::new(Reason::InvalidSpec, error.to_string())
-}
 
 /// What Azure cannot take. Checked before the first call.
 pub(super) fn check(basis: Basis<'_>, identity: &Identity) -> Result<(), Problem> {

@@ -11,8 +11,8 @@ use crate::azure::kinds::subnet::{NatSubnet, has_reference_shape, used_by_others
 use crate::azure::plan::{Step, Why};
 use crate::controllers::abandon::LEFT_AFTER;
 use crate::controllers::facts::{Facts, Needs};
+use crate::controllers::private_link_service::basis::Basis;
 use crate::controllers::private_link_service::plan::Settings;
-use crate::controllers::private_link_service::plan::basis::Basis;
 use crate::engine::plan::{Verb, ensure_absent};
 use crate::hypershift::identity::Identity;
 use crate::hypershift::intent::HoIntent;

@@ -2,9 +2,8 @@
 
 use kube::ResourceExt;
 
-use super::Settings;
 use super::basis::{Basis, Stop};
-use super::limits::invalid_spec;
+use super::plan::Settings;
 use crate::api::markers::HO_INTENT;
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::arm::id::{IdError, ResourceId, same};
@@ -79,4 +78,9 @@ pub(super) fn find(basis: Basis<'_>, identity: &Identity) -> Result<ResourceId, 
     Err(Problem::new(Reason::Provisioning, text)
         .requeue_after(MISSED * 2)
         .into())
+}
+
+/// The problem of an id that Azure cannot have.
+pub(super) fn invalid_spec(error: IdError) -> Problem {
+    Problem::new(Reason::InvalidSpec, error.to_string())
 }

@@ -1,6 +1,7 @@
 //! What each decision of the HO role is made from, and why one stops. Data only.
 
-use super::{PrivateLinkServiceInputs, Settings};
+use super::plan::PrivateLinkServiceInputs;
+use super::plan::Settings;
 use crate::api::AzurePrivateLinkService;
 use crate::controllers::decision::Decision;
 use crate::controllers::facts::{Facts, Needs};
