@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::condition::ConditionType;
 
-mod cpo;
-mod ho;
+pub mod cpo;
+pub mod ho;
 
 /// All that is asked about a role outside its controllers.
 #[derive(Debug)]
