@@ -3,13 +3,13 @@
 use std::fmt::Debug;
 
 use hyperlink::api::hypershift::PUBLIC_CLOUD;
-use hyperlink::api::prune::Prune;
 use hyperlink::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane};
 use hyperlink::hypershift::claims::{Claim, host_names, nat_subnet};
 use hyperlink::hypershift::host_names::dns_name;
 use hyperlink::hypershift::identity;
 use hyperlink::observer::decide::{SpecChange, Verdict, change, decide, published};
 use hyperlink::observer::external_services::{ALL, Host, host, target};
+use hyperlink::runtime::prune::Prune;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
 use serde::de::DeserializeOwned;

@@ -40,15 +40,9 @@ impl ConditionType {
         }
     }
 
-    /// The only role that writes this condition.
-    pub fn owner(self) -> Role {
-        let writes = |role: &Role| role.spec().conditions.contains(&self);
-        Role::ALL.into_iter().find(writes).unwrap_or(Role::ALL[0])
-    }
-
     /// The conditions that `role` writes, in the order of [`ConditionType::ALL`].
     pub fn owned_by(role: Role) -> impl Iterator<Item = ConditionType> {
-        Self::ALL.into_iter().filter(move |kind| kind.owner() == role)
+        role.spec().conditions.iter().copied()
     }
 }
 

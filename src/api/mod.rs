@@ -21,7 +21,6 @@ pub use hypershift::{HostedCluster, HostedControlPlane};
 pub use other_writer::other_writer;
 pub use pause::Paused;
 pub use private_link_service::{AzurePrivateLinkService, AzurePrivateLinkServiceSpec, AzurePrivateLinkServiceStatus};
-pub use prune::Prune;
 pub use role::Role;
 
 use kube::ResourceExt;

@@ -13,6 +13,7 @@ use super::markers::{
     INTERNAL_LOAD_BALANCER_ANNOTATION, READ_ANNOTATIONS, READ_CLUSTER_ANNOTATIONS,
 };
 use super::{AzurePrivateLinkService, ConditionType, HostedCluster, HostedControlPlane};
+use crate::runtime::prune::Prune;
 
 /// The most bytes that are kept of an annotation. An intent with its ids has 2000 bytes, with the longest names 5000.
 const ANNOTATION: usize = 8192;
@@ -22,12 +23,6 @@ const MESSAGE: usize = 1024;
 const TEXT: usize = 256;
 /// The most owners that are kept: HyperShift sets one.
 const OWNERS: usize = 4;
-
-/// An object of which watches keep a part.
-pub trait Prune {
-    /// Drops the parts of the object that are never read.
-    fn prune(&mut self);
-}
 
 impl Prune for AzurePrivateLinkService {
     fn prune(&mut self) {

@@ -18,9 +18,10 @@ use tokio::time::Instant;
 
 use super::context::Context;
 use crate::api::markers::{CPO_FINALIZER, HO_FINALIZER};
-use crate::api::{AzurePrivateLinkService, ClusterRef, Prune, Role, held_by};
+use crate::api::{AzurePrivateLinkService, ClusterRef, Role, held_by};
 use crate::hypershift::claims::Holder;
 use crate::runtime::call::{ReconcileError, within};
+use crate::runtime::prune::Prune;
 
 /// How many custom resources of a namespace are served; HyperShift creates two.
 pub const MOST: usize = 8;

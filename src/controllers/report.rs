@@ -166,10 +166,10 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::api::Prune;
     use crate::api::markers::{CPO_FINALIZER, HO_FINALIZER, HO_INTENT};
     use crate::azure::arm::error::ArmError;
     use crate::engine::failure::Class;
+    use crate::runtime::prune::Prune;
 
     fn cr(status: Value) -> AzurePrivateLinkService {
         serde_json::from_value(json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",

@@ -15,7 +15,7 @@ use super::context::Context;
 use super::hosted_cluster;
 use super::reconciler::ReconcilesCustomResource;
 use crate::api::markers::{EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER};
-use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, Prune, other_writer};
+use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, other_writer};
 use crate::azure::arm::id::ResourceId;
 use crate::hypershift::cluster_index::ClusterIndex;
 use crate::hypershift::names;
@@ -31,34 +31,18 @@ use whom::{concerned, control_planes_of, hosted_cluster_of, in_its_namespace, si
 
 impl Watchable for AzurePrivateLinkService {
     const WATCHED: Watched = Watched::PrivateLinkService;
-
-    fn prune(&mut self) {
-        Prune::prune(self);
-    }
 }
 
 impl Watchable for HostedCluster {
     const WATCHED: Watched = Watched::HostedCluster;
-
-    fn prune(&mut self) {
-        Prune::prune(self);
-    }
 }
 
 impl Watchable for HostedControlPlane {
     const WATCHED: Watched = Watched::HostedControlPlane;
-
-    fn prune(&mut self) {
-        Prune::prune(self);
-    }
 }
 
 impl Watchable for Service {
     const WATCHED: Watched = Watched::Service;
-
-    fn prune(&mut self) {
-        Prune::prune(self);
-    }
 }
 
 /// Like [`Scope::changes`], for a controller that remembers what it observed in Azure: others may have led some of the

@@ -10,6 +10,7 @@ mod json_times;
 pub mod leader;
 pub mod pace;
 pub mod polls;
+pub mod prune;
 pub mod rate;
 pub mod reconcile;
 pub mod recorder;

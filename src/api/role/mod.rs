@@ -139,7 +139,7 @@ mod tests {
             let owners = Role::ALL
                 .into_iter()
                 .filter(|role| role.spec().conditions.contains(&kind));
-            assert_eq!(owners.collect::<Vec<_>>(), [kind.owner()]);
+            assert_eq!(owners.count(), 1, "{kind:?}");
         }
     }
 

@@ -14,19 +14,24 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
+use super::prune::Prune;
 use super::watch_health::WatchHealth;
 use crate::metrics::Watched;
 pub use heard::{changes, gone};
 
 /// An object that can be watched.
 pub trait Watchable:
-    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
+    Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Prune
+    + Clone
+    + Debug
+    + DeserializeOwned
+    + Send
+    + Sync
+    + 'static
 {
     /// The resource that it is.
     const WATCHED: Watched;
-
-    /// Drops what nobody reads.
-    fn prune(&mut self);
 }
 
 /// How the controllers of a role run.

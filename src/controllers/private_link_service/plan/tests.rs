@@ -44,10 +44,8 @@ fn network() -> (String, Value) {
 }
 
 fn subnet() -> (String, Value) {
-    (
-        management(SUBNET),
-        json!({"properties": {"privateLinkServiceNetworkPolicies": "Disabled"}}),
-    )
+    let body = json!({"properties": {"privateLinkServiceNetworkPolicies": "Disabled"}});
+    (management(SUBNET), body)
 }
 
 /// The service as Azure shows it once it was put.
