@@ -27,6 +27,9 @@ const WORKER_THREADS: usize = 2;
 /// Threads for DNS lookups and files.
 const BLOCKING_THREADS: usize = 4;
 
+/// How long the end of the process waits for threads that block, as in a DNS lookup that hangs.
+const LAST_WAIT: Duration = Duration::from_secs(1);
+
 fn main() -> ExitCode {
     // First of all: a TLS client that is built without it may pick another provider, or panic.
     if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
@@ -109,8 +112,7 @@ fn with_log<T>(log: &config::Log, work: impl Future<Output = anyhow::Result<T>>)
     telemetry::log_panics();
     let runtime = runtime().context("cannot start the runtime")?;
     let result = runtime.block_on(work);
-    // A DNS lookup that hangs must not delay the end.
-    runtime.shutdown_timeout(Duration::from_secs(1));
+    runtime.shutdown_timeout(LAST_WAIT);
     result
 }
 

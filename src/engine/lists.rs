@@ -10,7 +10,8 @@ use tokio::time::Instant;
 use super::failed_reads::FailedReads;
 use super::failure::{Class, Failure};
 
-/// How long a list that is denied or too long is not tried again. Each resource is read by itself meanwhile.
+/// How long a list that would spare reads of ready resources is not tried again when it is denied or too long. Each
+/// resource is read by itself meanwhile.
 ///
 /// Rule: D12 in `docs/compatibility.md`.
 pub const REFUSED_FOR: Duration = Duration::from_secs(3_600);

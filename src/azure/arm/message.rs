@@ -11,6 +11,9 @@ use url::Url;
 
 use crate::arm::id::{ResourceId, same};
 
+/// The longest `Retry-After` that is read; a longer one counts as this.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(3_600);
+
 /// A request for JSON, with this body.
 pub(super) fn request(method: Method, url: &Url, body: Option<&Value>) -> Request<Bytes> {
     let bytes = body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
@@ -49,11 +52,11 @@ pub(super) fn conditional(mut request: Request<Bytes>, condition: &Condition) ->
 pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse::<u64>() {
-        return (seconds > 0).then(|| Duration::from_secs(seconds.min(3_600)));
+        return (seconds > 0).then(|| Duration::from_secs(seconds).min(LONGEST_RETRY_AFTER));
     }
     let date = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
     let wait = SystemTime::from(date).duration_since(now).ok()?;
-    (!wait.is_zero()).then_some(wait.min(Duration::from_secs(3_600)))
+    (!wait.is_zero()).then_some(wait.min(LONGEST_RETRY_AFTER))
 }
 
 /// Whether a request can carry this address unchanged. A user name in it would become credentials, and `http` takes 64

@@ -15,6 +15,10 @@ use crate::metrics::{KubeResource, KubeVerb, ReconcileResult};
 use crate::runtime::call::{ReconcileError, changing};
 use crate::runtime::requeue::Requeue;
 
+/// The time between two reads of a control plane under deletion that custom resources still hold. A change of theirs
+/// causes a reconcile; this is for a lost event.
+const HELD_POLL: Duration = Duration::from_secs(30);
+
 /// Sets the finalizer, so that the control plane is not deleted before what it owns in Azure.
 pub(super) async fn hold(cx: &Context, found: &HostedControlPlane) -> Result<(), ReconcileError> {
     let finalizers = found
@@ -74,8 +78,7 @@ pub async fn let_go(
         return ready;
     }
     if any_held(cx, &found.namespace().unwrap_or_default()).await? {
-        // A change of theirs causes a reconcile; the delay is for a lost event.
-        let poll = Requeue::new(Duration::from_secs(30), Requeue::POLL);
+        let poll = Requeue::new(HELD_POLL, Requeue::POLL);
         return Ok((ReconcileResult::Waiting, Some(poll)));
     }
     let others = found
