@@ -1,4 +1,4 @@
-//! The reference from a custom resource to its HostedCluster.
+//! Namespace and name of an object; for one, the reference from a custom resource to its HostedCluster.
 
 /// Namespace and name of a HostedCluster.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use serde_json::Value;
 
-use super::{AzurePrivateLinkService, ConditionType, Role};
+use super::{ConditionType, Role};
 
 /// The manager that wrote `role`'s part of the status not longer than `recent` ago, after this process began to serve
 /// the object.
@@ -17,9 +17,9 @@ use super::{AzurePrivateLinkService, ConditionType, Role};
 ///
 /// HyperShift's operator of the other role does not count, though it writes the whole list of conditions. Nobody counts
 /// before this role has recorded its intent.
-pub fn other_writer(cr: &AzurePrivateLinkService, role: Role, now: Timestamp, recent: Duration) -> Option<&str> {
+pub fn other_writer(metadata: &ObjectMeta, role: Role, now: Timestamp, recent: Duration) -> Option<&str> {
     let oldest = SignedDuration::try_from(recent).unwrap_or(SignedDuration::MAX);
-    let entries = cr.metadata.managed_fields.iter().flatten();
+    let entries = metadata.managed_fields.iter().flatten();
     let dated = entries.filter_map(|entry| Some((entry.manager.as_deref()?, entry.time.as_ref()?.0, entry)));
     let (of_status, of_object): (Vec<_>, Vec<_>) =
         dated.partition(|(_, _, entry)| entry.subresource.as_deref() == Some("status"));
@@ -77,12 +77,12 @@ mod tests {
     }
 
     fn found(entries: Value) -> Option<String> {
-        let cr: AzurePrivateLinkService = serde_json::from_value(json!({"apiVersion": "hypershift.openshift.io/v1beta1",
+        let cr: crate::api::AzurePrivateLinkService = serde_json::from_value(json!({"apiVersion": "hypershift.openshift.io/v1beta1",
             "kind": "AzurePrivateLinkService", "metadata": {"name": "private-router", "managedFields": entries},
             "spec": {"subscriptionID": "s", "resourceGroupName": "g", "location": "l", "guestSubnetID": "x", "guestVNetID": "y"}}))
         .unwrap();
         let minute = Duration::from_secs(60);
-        other_writer(&cr, Role::Cpo, NOW.parse().unwrap(), minute).map(str::to_owned)
+        other_writer(&cr.metadata, Role::Cpo, NOW.parse().unwrap(), minute).map(str::to_owned)
     }
 
     #[rstest]

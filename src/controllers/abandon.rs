@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use kube::ResourceExt;
 
+use super::custom_resource::CustomResource;
 use super::decision::{Decision, error_of};
 use crate::api::markers::ABANDON;
-use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role};
+use crate::api::{Reason, Role};
 use crate::azure::arm::error::ArmError;
 use crate::azure::kinds::Kind;
 use crate::azure::plan::{Outcome, Step};
 use crate::engine::failure::Class;
-use crate::hypershift::conditions;
 use crate::hypershift::problem::Problem;
 use crate::runtime::event::{Event, What};
 
@@ -22,7 +22,7 @@ use crate::runtime::event::{Event, What};
 /// allow it. What has been locked, or refused as in use, for [`LEFT_AFTER`] needs no permission: whoever set the lock
 /// keeps what is locked, and everything else is gone by then. `failing` gives how long each step has failed.
 pub fn permission(
-    cr: &AzurePrivateLinkService,
+    cr: &impl CustomResource,
     role: Role,
     decision: &Decision,
     outcomes: &[Outcome],
@@ -94,16 +94,6 @@ pub fn locked<'a>(decision: &'a Decision, outcomes: &'a [Outcome]) -> impl Itera
     locked.map(|(step, _)| step)
 }
 
-/// Whether the CPO role reports that a lock prevents the deletion of its resources. It cannot report on the
-/// HostedCluster, and whatever else it reports may be forged.
-pub fn guest_is_locked(cr: &AzurePrivateLinkService) -> bool {
-    let deleted = cr.metadata.deletion_timestamp.is_some();
-    let stored = cr.status.as_ref().filter(|_| deleted);
-    let guest = ConditionType::owned_by(Role::Cpo).filter_map(|kind| conditions::get(&stored?.conditions, kind));
-    let mut reasons = guest.map(|condition| condition.reason.as_str());
-    reasons.any(|reason| reason == Reason::ScopeLocked.as_str())
-}
-
 /// How long a deletion waits for what is locked, or is or seems to be in use, when everything else is gone. After that
 /// it is left in Azure.
 ///
@@ -115,12 +105,12 @@ fn is_lock(error: &ArmError) -> bool {
 }
 
 /// The ids that stay. A connection stays with its service; where nothing could be read, what the status shows.
-fn listed(cr: &AzurePrivateLinkService, role: Role, remaining: &[Remaining<'_>]) -> String {
+fn listed(cr: &impl CustomResource, role: Role, remaining: &[Remaining<'_>]) -> String {
     let steps = remaining.iter().map(|one| one.step);
     let steps = steps.filter(|step| step.kind != Kind::Connection);
     let mut ids: Vec<String> = steps.map(|step| step.key.to_string()).collect();
     if ids.is_empty() {
-        let status = serde_json::to_value(&cr.status).unwrap_or_default();
+        let status = cr.status_fields();
         let shown = role
             .spec()
             .deleted_resources
@@ -132,14 +122,14 @@ fn listed(cr: &AzurePrivateLinkService, role: Role, remaining: &[Remaining<'_>])
 }
 
 /// The reason in the annotation, if it is there and for this role; or why it does not count.
-fn abandon_reason(cr: &AzurePrivateLinkService, role: Role) -> Option<Result<&str, &'static str>> {
+fn abandon_reason(cr: &impl CustomResource, role: Role) -> Option<Result<&str, &'static str>> {
     let text = cr.annotations().get(ABANDON)?;
     let mut parts = text.splitn(3, '/');
     let uid = parts.next();
     let named = parts.next();
     let reason = parts.next();
     let other = role.others().any(|other| Some(other.as_str()) == named);
-    if uid != cr.metadata.uid.as_deref() {
+    if uid != cr.meta().uid.as_deref() {
         Some(Err("it does not begin with the uid of this object"))
     } else if other {
         None
@@ -156,7 +146,7 @@ pub const LOCKED_STAYS: &str = "what is locked is left if the lock stays for 10 
 
 /// The problem that blocks a deletion, with how a lock ends and what is wrong with the annotation that allows to
 /// abandon.
-pub fn noted(cr: &AzurePrivateLinkService, role: Role, mut problem: Problem) -> Problem {
+pub fn noted(cr: &impl CustomResource, role: Role, mut problem: Problem) -> Problem {
     if problem.reason == Reason::ScopeLocked {
         problem.message = format!("{}; {LOCKED_STAYS}", problem.message);
     }

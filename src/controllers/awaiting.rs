@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kube::ResourceExt;
-use kube::runtime::reflector::ObjectRef;
 
-use crate::api::AzurePrivateLinkService;
+use crate::api::ClusterRef;
 use crate::azure::arm::id::ResourceId;
 use crate::azure::kinds::Kind;
 use crate::azure::plan::{Outcome, Step};
+use crate::hypershift::claims::reference;
 
 /// A custom resource and its UID.
-type Waiting = (String, ObjectRef<AzurePrivateLinkService>);
+type Waiting = (String, ClusterRef);
 
 /// The waiting custom resources of one process, by the resource that they are to write.
 #[derive(Debug, Default)]
@@ -25,10 +25,10 @@ impl Awaiting {
     }
 
     /// Records which of these writes were not sent, because others into the same network come before.
-    pub fn note(&self, cr: &AzurePrivateLinkService, steps: &[Step], outcomes: &[Outcome]) {
+    pub fn note(&self, cr: &impl ResourceExt, steps: &[Step], outcomes: &[Outcome]) {
         for (step, outcome) in steps.iter().zip(outcomes) {
             if step.kind == Kind::Subnet && step.writes() && *outcome == Outcome::Nothing {
-                let waiting = (cr.uid().unwrap_or_default(), ObjectRef::from_obj(cr));
+                let waiting = (cr.uid().unwrap_or_default(), reference(cr));
                 self.all().insert(step.key.clone(), waiting);
             }
         }
@@ -73,10 +73,7 @@ mod tests {
         all.note(&waiting, &[step(Verb::Wait)], &[Outcome::Nothing]);
         assert_eq!(all.take(&put()[0].key), None);
         all.note(&waiting, &put(), &[Outcome::Nothing]);
-        assert_eq!(
-            all.take(&put()[0].key),
-            Some(("u".to_owned(), ObjectRef::from_obj(&waiting)))
-        );
+        assert_eq!(all.take(&put()[0].key), Some(("u".to_owned(), reference(&waiting))));
         assert_eq!(all.take(&put()[0].key), None);
         all.note(&waiting, &put(), &[Outcome::Nothing]);
         all.forget("u");

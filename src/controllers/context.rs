@@ -4,19 +4,23 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 use tokio::time::Instant;
 
 use super::awaiting::Awaiting;
 use super::contention::PublishedConditions;
-use super::custom_resources::{CustomResources, MOST};
+use super::custom_resource::store::{CustomResourceStore, MOST};
 use super::excluded::ExcludedNamespaces;
+use super::reconciler::ServedResource;
 use super::report;
 use crate::api::markers::SERVICES;
 use crate::api::{AzurePrivateLinkService, Role};
 use crate::azure::arm::client::Client as ArmClient;
+use crate::azure::cloud::Arm;
 use crate::azure::frontends::Frontends;
 use crate::azure::observations::{Inventory, ObservationCache};
+use crate::engine::client::Reconcile;
+use crate::engine::read::Reader;
 use crate::metrics::Metrics;
 use crate::runtime::Runtime;
 use crate::runtime::event::{Event, What};
@@ -26,8 +30,8 @@ use crate::runtime::rate::Rates;
 use crate::runtime::reconcile::{Admission, ReconcileContext};
 use crate::runtime::recorder::{Recorder, Reporter};
 
-/// What every reconcile of one role works with.
-pub struct Context {
+/// What every reconcile of a custom resource by one role works with.
+pub struct Context<R: ServedResource = AzurePrivateLinkService> {
     /// The role that this process plays.
     pub role: Role,
     /// What does not depend on what is reconciled.
@@ -41,7 +45,7 @@ pub struct Context {
     /// The custom resources that wait in a write queue.
     pub awaiting: Awaiting,
     /// The custom resources that the role watches.
-    pub resources: Arc<CustomResources>,
+    pub resources: Arc<CustomResourceStore<R>>,
     /// The namespaces that the operator excludes.
     pub excluded: ExcludedNamespaces,
 }
@@ -68,9 +72,19 @@ impl ArmContext {
             frontends: Frontends::default(),
         }
     }
+
+    /// The reader of single resources for one reconcile.
+    pub fn reader(&self, reconcile: Reconcile) -> Reader<'_, Arm, ArmClient> {
+        Reader {
+            client: &self.client,
+            observations: &self.observations,
+            inventory: &self.inventory,
+            reconcile,
+        }
+    }
 }
 
-impl Context {
+impl<R: ServedResource> Context<R> {
     /// A context in which nothing is known yet. Events are written as the process `instance`; `kube` passes the gate.
     pub fn new(
         role: Role,
@@ -95,21 +109,21 @@ impl Context {
             published: PublishedStore::default(),
             polls: Polls::default(),
             awaiting: Awaiting::default(),
-            resources: Arc::new(CustomResources::new(role)),
+            resources: Arc::new(CustomResourceStore::new(role)),
             excluded: ExcludedNamespaces::default(),
         }
     }
 }
 
-impl ReconcileContext<AzurePrivateLinkService> for Context {
+impl<R: ServedResource> ReconcileContext<R> for Context<R> {
     fn runtime(&self) -> &Runtime {
         &self.runtime
     }
 
-    fn admission(&self, cr: &AzurePrivateLinkService) -> Admission {
+    fn admission(&self, cr: &R) -> Admission {
         if self
             .excluded
-            .contains(cr.metadata.namespace.as_deref().unwrap_or_default())
+            .contains(cr.meta().namespace.as_deref().unwrap_or_default())
         {
             Admission::Excluded
         } else if self.resources.serves(cr) {
@@ -119,27 +133,28 @@ impl ReconcileContext<AzurePrivateLinkService> for Context {
         }
     }
 
-    async fn report_too_many(&self, cr: &AzurePrivateLinkService) {
+    async fn report_too_many(&self, cr: &R) {
         let namespace = cr.namespace().unwrap_or_default();
         let Some(unserved) = self.resources.not_served(&namespace) else {
             return;
         };
-        let note =
-            format!("{unserved} AzurePrivateLinkServices of this namespace are not served: only the {MOST} oldest are");
+        let note = format!(
+            "{unserved} {}s of this namespace are not served: only the {MOST} oldest are",
+            R::kind(&())
+        );
         tracing::warn!(namespace, reason = note, "too many custom resources in a namespace");
         let event = Event::new(What::NotServed, note);
         self.runtime.events.emit(&[cr.object_ref(&())], &[event]).await;
     }
 
-    fn fingerprint(&self, cr: &AzurePrivateLinkService) -> String {
+    fn fingerprint(&self, cr: &R) -> String {
         let published = self.published.of(&cr.uid().unwrap_or_default());
         report::fingerprint(cr, self.role, &published, Instant::now().into_std())
     }
 
-    fn next_answer(&self, cr: &AzurePrivateLinkService) -> Option<Duration> {
+    fn next_answer(&self, cr: &R) -> Option<Duration> {
         let published = self.published.of(&cr.uid().unwrap_or_default());
-        let stored = cr.status.as_ref().map(|status| status.conditions.as_slice());
-        published.next_answer(stored.unwrap_or_default(), Instant::now().into_std())
+        published.next_answer(cr.conditions(), Instant::now().into_std())
     }
 
     fn changed(&self, uid: &str) {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::Patch;
-use kube::{Api, Resource, ResourceExt};
+use kube::{Api, ResourceExt};
 use tokio::time::Instant;
 
 use self::gone::surely_gone;
@@ -20,8 +20,8 @@ use super::context::Context;
 use super::decision::Decision;
 use super::facts::{Facts, Needs};
 use super::observe::until_decided;
+use super::reconciler::ServedResource;
 use super::report::fingerprint;
-use crate::api::AzurePrivateLinkService;
 use crate::azure::cloud::Observed;
 use crate::azure::observations::ObservationCache;
 use crate::azure::plan::{Outcome, Step, Why};
@@ -29,7 +29,7 @@ use crate::engine::client::Reconcile;
 use crate::engine::execute;
 use crate::engine::failure::Class;
 use crate::hypershift::intent;
-use crate::metrics::{KubeResource, KubeVerb};
+use crate::metrics::KubeVerb;
 use crate::runtime::call::{ReconcileError, changing, within};
 use crate::runtime::event::Event;
 use crate::runtime::requeue::Requeue;
@@ -49,8 +49,8 @@ pub struct Times {
 
 /// Makes a decision. Whatever it would write because of cached observations is read again first. So is, before a
 /// deleted custom resource is released, what was last observed as gone before its deletion.
-pub async fn decided<X>(
-    cx: &Context,
+pub async fn decided<R: ServedResource, X>(
+    cx: &Context<R>,
     reconcile: Reconcile,
     facts: &mut Facts,
     mut times: Times,
@@ -79,12 +79,12 @@ fn to_instant(since: Timestamp, began: Instant) -> Option<Instant> {
     began.checked_sub(past)
 }
 
-pub(super) fn api(cx: &Context, cr: &AzurePrivateLinkService) -> Api<AzurePrivateLinkService> {
+pub(super) fn api<R: ServedResource>(cx: &Context<R>, cr: &R) -> Api<R> {
     Api::namespaced(cx.runtime.kube.clone(), &cr.namespace().unwrap_or_default())
 }
 
 /// The objects on which Events about a custom resource are written.
-pub(super) fn event_targets(cr: &AzurePrivateLinkService, also: Option<&ObjectReference>) -> Vec<ObjectReference> {
+pub(super) fn event_targets<R: ServedResource>(cr: &R, also: Option<&ObjectReference>) -> Vec<ObjectReference> {
     std::iter::once(cr.object_ref(&())).chain(also.cloned()).collect()
 }
 
@@ -104,11 +104,7 @@ pub fn as_reported(observations: &ObservationCache, steps: &[Step], outcomes: &[
 pub(super) const TRIES: usize = 3;
 
 /// Records the intent, on the object as it is now if others have changed it meanwhile.
-async fn record(
-    cx: &Context,
-    mut cr: AzurePrivateLinkService,
-    intent: &str,
-) -> Result<AzurePrivateLinkService, ReconcileError> {
+async fn record<R: ServedResource>(cx: &Context<R>, mut cr: R, intent: &str) -> Result<R, ReconcileError> {
     for _ in 1..TRIES {
         match record_once(cx, cr.clone(), intent).await {
             Err(error) if error.conflict() => cr = reread_after_conflict(cx, &cr, error).await?,
@@ -121,11 +117,11 @@ async fn record(
 /// Reads the object again after a conflict: a reconcile is expensive, and another one might meet the next change.
 /// Returns the conflict if the object is gone or something has changed that needs a reconcile: the decision is no
 /// longer valid.
-pub(super) async fn reread_after_conflict(
-    cx: &Context,
-    cr: &AzurePrivateLinkService,
+pub(super) async fn reread_after_conflict<R: ServedResource>(
+    cx: &Context<R>,
+    cr: &R,
     conflict: ReconcileError,
-) -> Result<AzurePrivateLinkService, ReconcileError> {
+) -> Result<R, ReconcileError> {
     let published = cx.published.of(&cr.uid().unwrap_or_default());
     let moment = Instant::now().into_std();
     let decided_on = fingerprint(cr, cx.role, &published, moment);
@@ -135,11 +131,7 @@ pub(super) async fn reread_after_conflict(
 }
 
 /// Writes finalizer and intent in one guarded patch, unless both are there already.
-async fn record_once(
-    cx: &Context,
-    cr: AzurePrivateLinkService,
-    intent: &str,
-) -> Result<AzurePrivateLinkService, ReconcileError> {
+async fn record_once<R: ServedResource>(cx: &Context<R>, cr: R, intent: &str) -> Result<R, ReconcileError> {
     match intent::patch(&cr, cx.role, intent) {
         Some(patch) => patch_object(cx, &cr, &patch).await,
         None => Ok(cr),
@@ -148,13 +140,13 @@ async fn record_once(
 
 /// Removes the role's finalizer and intent in one guarded patch, then forgets the resources of `steps` and emits
 /// `events`, which report what became of them. A patch that fails is repeated with what was observed until then.
-pub async fn release(
-    cx: &Context,
-    cr: AzurePrivateLinkService,
+pub async fn release<R: ServedResource>(
+    cx: &Context<R>,
+    cr: R,
     also: Option<&ObjectReference>,
     steps: &[Step],
     events: &[Event],
-) -> Result<AzurePrivateLinkService, ReconcileError> {
+) -> Result<R, ReconcileError> {
     let finalizer = cx.role.finalizer();
     let patch = intent::release_patch(&cr, cx.role);
     let released = patch_object(cx, &cr, &patch).await?;
@@ -164,16 +156,14 @@ pub async fn release(
     Ok(released)
 }
 
-async fn patch_object(
-    cx: &Context,
-    cr: &AzurePrivateLinkService,
+async fn patch_object<R: ServedResource>(
+    cx: &Context<R>,
+    cr: &R,
     patch: &serde_json::Value,
-) -> Result<AzurePrivateLinkService, ReconcileError> {
+) -> Result<R, ReconcileError> {
     let params = cx.runtime.patch_params();
     let patched = changing(api(cx, cr).patch(&cr.name_any(), &params, &Patch::Merge(patch))).await?;
-    cx.runtime
-        .metrics
-        .kube_write(KubeResource::PrivateLinkService, KubeVerb::Patch);
+    cx.runtime.metrics.kube_write(R::WRITES, KubeVerb::Patch);
     Ok(patched)
 }
 
@@ -181,7 +171,7 @@ async fn patch_object(
 ///
 /// A resource that was not read because it waits for another one does not count: it would always be due. A connection
 /// counts by itself, not by its Private Link Service: if its removal was refused, it is due earlier.
-pub fn requeue(cx: &Context, decision: &Decision, now: Instant) -> Requeue {
+pub fn requeue<R: ServedResource>(cx: &Context<R>, decision: &Decision, now: Instant) -> Requeue {
     let steps = decision.steps.iter();
     let were_read = steps.filter(|step| step.found.is_some() || !step.why.waits_for_others());
     let next_read = cx.arm.observations.next_read(were_read.map(|step| &step.key));
@@ -199,7 +189,7 @@ pub fn requeue(cx: &Context, decision: &Decision, now: Instant) -> Requeue {
 
 /// Expedites what a lock forbids, so that it is tried once more when the lock has lasted so long that the resource is
 /// left.
-pub fn await_locks(cx: &Context, decision: &Decision, outcomes: &[Outcome], now: Instant) {
+pub fn await_locks<R: ServedResource>(cx: &Context<R>, decision: &Decision, outcomes: &[Outcome], now: Instant) {
     for step in abandon::locked(decision, outcomes) {
         let remaining = abandon::LEFT_AFTER.checked_sub(cx.arm.observations.failing_for(&step.key, now));
         if let Some(remaining) = remaining.filter(|remaining| !remaining.is_zero()) {
@@ -210,7 +200,7 @@ pub fn await_locks(cx: &Context, decision: &Decision, outcomes: &[Outcome], now:
 
 /// How long until a list that could not be read, and that a step depends on, is read again. Nothing else records that,
 /// and only a successful list ends it. A zone that is gone shows with its own next read.
-fn unread_list(cx: &Context, step: &Step, now: Instant) -> Option<Duration> {
+fn unread_list<R: ServedResource>(cx: &Context<R>, step: &Step, now: Instant) -> Option<Duration> {
     let key = step.key.to_string();
     match &step.why {
         Why::Unread(error) if error.class != Class::Gone => {

@@ -77,7 +77,7 @@ fn shown((id, body): &(String, Value)) -> Value {
 }
 
 /// The dry run of a role for `cr`, in a process that has read nothing before.
-pub(crate) async fn dry_run<C: CustomResourceReconciler>(
+pub(crate) async fn dry_run<C: CustomResourceReconciler<Object = AzurePrivateLinkService>>(
     role: Role,
     controller: &C,
     cr: &AzurePrivateLinkService,

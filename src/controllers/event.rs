@@ -95,14 +95,17 @@ pub fn not_read(why: &str) -> Event {
     Event::new(What::Released, format!("{why}; nothing was looked at in Azure"))
 }
 
-/// The Events for new problems. `stored` are the conditions as they were before, the other role's too: an earlier
+/// The Events for new problems, but for what the condition `summary` sums up. `stored` are the conditions as they were before, the other role's too: an earlier
 /// process or the other role has published what they report.
 ///
 /// A problem ends when its condition holds. Waiting in between, as for another try, does not end it.
-pub fn troubles(standing: &mut ProblemsByTopic, stored: &[Condition], own: &[NewCondition]) -> Vec<Event> {
-    let parts = own
-        .iter()
-        .filter(|new| new.kind != ConditionType::AzurePrivateLinkServiceAvailable);
+pub fn troubles(
+    standing: &mut ProblemsByTopic,
+    summary: ConditionType,
+    stored: &[Condition],
+    own: &[NewCondition],
+) -> Vec<Event> {
+    let parts = own.iter().filter(|new| new.kind != summary);
     let mut events: Vec<Event> = Vec::new();
     for new in parts {
         if new.status == Status::True {

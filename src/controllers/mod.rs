@@ -6,7 +6,7 @@ pub mod awaiting;
 pub mod conclusion;
 pub mod contention;
 pub mod context;
-pub mod custom_resources;
+pub mod custom_resource;
 pub mod decision;
 pub mod driver;
 #[cfg(test)]
@@ -22,6 +22,7 @@ pub mod private_endpoint;
 pub mod private_link_service;
 pub mod reconciler;
 pub mod report;
+pub mod step_problem;
 pub mod watch;
 pub mod write_status;
 

@@ -8,19 +8,18 @@ use tokio::time::Instant;
 
 use super::context::Context;
 use super::facts::{Facts, NEW_LIST_AGE, Need, Needs};
-use crate::azure::arm::client::Client;
+use super::reconciler::ServedResource;
 use crate::azure::arm::error::ArmError;
 use crate::azure::arm::id::SubscriptionId;
-use crate::azure::cloud::{Arm, Observed};
+use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::load_balancer::Frontend;
 use crate::engine::client::Reconcile;
-use crate::engine::read::Reader;
 use crate::runtime::polls;
 
 /// Runs `decide` until it needs nothing more, and reads what it needs.
-pub async fn until_decided<T>(
-    cx: &Context,
+pub async fn until_decided<R: ServedResource, T>(
+    cx: &Context<R>,
     reconcile: Reconcile,
     facts: &mut Facts,
     decide: &mut impl FnMut(&Facts) -> Result<T, Needs>,
@@ -33,7 +32,7 @@ pub async fn until_decided<T>(
     }
 }
 
-async fn satisfy(cx: &Context, reconcile: Reconcile, facts: &mut Facts, needs: Needs) {
+async fn satisfy<R: ServedResource>(cx: &Context<R>, reconcile: Reconcile, facts: &mut Facts, needs: Needs) {
     read_single(cx, reconcile, facts, &needs).await;
     for need in needs {
         match need {
@@ -86,19 +85,9 @@ async fn satisfy(cx: &Context, reconcile: Reconcile, facts: &mut Facts, needs: N
     }
 }
 
-/// The reader of single resources for one reconcile.
-pub(super) fn reader_for(cx: &Context, reconcile: Reconcile) -> Reader<'_, Arm, Client> {
-    Reader {
-        client: &cx.arm.client,
-        observations: &cx.arm.observations,
-        inventory: &cx.arm.inventory,
-        reconcile,
-    }
-}
-
 /// Reads the single resources among the needs, all at once.
-async fn read_single(cx: &Context, reconcile: Reconcile, facts: &mut Facts, needs: &[Need]) {
-    let reader = reader_for(cx, reconcile);
+async fn read_single<R: ServedResource>(cx: &Context<R>, reconcile: Reconcile, facts: &mut Facts, needs: &[Need]) {
+    let reader = cx.arm.reader(reconcile);
     let reads = needs.iter().map(async |need| {
         let (kind, id, observed) = match need {
             Need::Read(kind, id) => (*kind, id, reader.read(*kind, id).await),
@@ -130,8 +119,8 @@ async fn read_single(cx: &Context, reconcile: Reconcile, facts: &mut Facts, need
     facts.reads.extend(results);
 }
 
-async fn frontends(
-    cx: &Context,
+async fn frontends<R: ServedResource>(
+    cx: &Context<R>,
     reconcile: Reconcile,
     subscription: &SubscriptionId,
     group: Option<&str>,

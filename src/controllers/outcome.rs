@@ -2,7 +2,7 @@
 
 use super::decision::Decision;
 use super::report::Report;
-use crate::api::{AzurePrivateLinkService, Status};
+use crate::api::Status;
 use crate::azure::plan::{Outcome, Step};
 use crate::metrics::ReconcileResult;
 use crate::runtime::reconcile::ReconcileOutcome;
@@ -10,13 +10,13 @@ use crate::runtime::requeue::Requeue;
 
 /// The outcome of a reconcile that builds, by its report. A condition that is still True while Azure fails to answer
 /// does not make it a success.
-pub fn reported(
-    cr: AzurePrivateLinkService,
+pub fn reported<R>(
+    cr: R,
     requeue: Requeue,
     report: &Report,
     decision: &Decision,
     outcomes: &[Outcome],
-) -> ReconcileOutcome<AzurePrivateLinkService> {
+) -> ReconcileOutcome<R> {
     let all_hold = report.conditions.iter().all(|one| one.status == Status::True);
     if all_hold && !decision.fails() {
         ReconcileOutcome::new(cr, requeue, ReconcileResult::Ready)
@@ -26,12 +26,7 @@ pub fn reported(
 }
 
 /// The outcome of a reconcile after which something is not as desired yet.
-pub fn not_ready(
-    cr: AzurePrivateLinkService,
-    requeue: Requeue,
-    decision: &Decision,
-    outcomes: &[Outcome],
-) -> ReconcileOutcome<AzurePrivateLinkService> {
+pub fn not_ready<R>(cr: R, requeue: Requeue, decision: &Decision, outcomes: &[Outcome]) -> ReconcileOutcome<R> {
     let failed = decision.fails() || outcomes.iter().any(|outcome| matches!(outcome, Outcome::Failed(_)));
     let problem = decision.problem.as_ref();
     let only_a_change_helps = problem.is_some_and(|problem| problem.requeue_after.is_none());

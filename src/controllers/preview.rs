@@ -3,15 +3,18 @@
 //!
 //! Serialized are ids, states, reasons and fields of the status; never tags, bodies or tokens.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::custom_resource::CustomResource;
 use super::decision::{Decision, Lifecycle};
 use super::facts::Facts;
 use super::report::{Report, conditions_patch, fields_patch};
-use crate::api::{AzurePrivateLinkService, Role, held_by};
+use crate::api::{Role, held_by};
 use crate::azure::arm::error::ArmError;
 use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
@@ -69,7 +72,7 @@ pub struct FinalizerChange {
     /// `set` or `remove`.
     pub verb: &'static str,
     /// The object's kind.
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// The name of the finalizer.
     pub finalizer: &'static str,
 }
@@ -162,7 +165,7 @@ impl Preview {
     }
 
     /// Adds what was decided about `cr`, and the finalizers that are set on other objects before.
-    pub fn add_decision(&mut self, cr: &AzurePrivateLinkService, decision: &Decision, holds: Vec<FinalizerChange>) {
+    pub fn add_decision<R: CustomResource>(&mut self, cr: &R, decision: &Decision, holds: Vec<FinalizerChange>) {
         self.decision = decision.clone();
         self.finalizers = holds;
         let due = intent::due(cr, self.role, &decision.steps);
@@ -170,25 +173,25 @@ impl Preview {
         let intent = intent.filter(|text| intent::patch(cr, self.role, text).is_some());
         self.intent = intent.and_then(|text| serde_json::from_str(text).ok());
         let held = held_by(cr, self.role.finalizer());
-        if intent.is_some() && !held && cr.metadata.deletion_timestamp.is_none() {
-            self.change_finalizer("set");
+        if intent.is_some() && !held && cr.meta().deletion_timestamp.is_none() {
+            self.change_finalizer::<R>("set");
         }
         let active = decision.problem.is_some() || !decision.steps.iter().all(is_idle);
         self.note(active || intent.is_some() || !self.finalizers.is_empty());
     }
 
     /// Adds that the custom resource is released.
-    pub fn add_release(&mut self) {
-        self.change_finalizer("remove");
+    pub fn add_release<R: CustomResource>(&mut self) {
+        self.change_finalizer::<R>("remove");
         self.note(true);
     }
 
     /// Adds what would be reported on `cr` once the steps are sent. A paused one is not reported on.
-    pub fn add_report(&mut self, cr: &AzurePrivateLinkService, report: &Report) {
+    pub fn add_report(&mut self, cr: &impl CustomResource, report: &Report) {
         if self.decision.paused {
             return;
         }
-        let current = json!(cr.status);
+        let current = cr.status_fields();
         let patch = fields_patch(cr, report).unwrap_or_default();
         for (field, would_be) in patch["status"].as_object().into_iter().flatten() {
             self.fields.push(FieldChange {
@@ -199,11 +202,10 @@ impl Preview {
         }
         // Times are neither compared nor printed.
         let dated = report.dated(cr, Timestamp::UNIX_EPOCH);
-        let current = cr.status.as_ref().map(|status| status.conditions.as_slice());
         for (new, condition) in report.conditions.iter().zip(&dated) {
             self.conditions.push(ConditionChange {
                 kind: new.kind.as_str(),
-                is: conditions::get(current.unwrap_or_default(), new.kind).map(ConditionSummary::of),
+                is: conditions::get(cr.conditions(), new.kind).map(ConditionSummary::of),
                 would_be: ConditionSummary::of(condition),
             });
         }
@@ -216,10 +218,10 @@ impl Preview {
         self.requeue_reason = Some(requeue.why);
     }
 
-    fn change_finalizer(&mut self, verb: &'static str) {
+    fn change_finalizer<R: CustomResource>(&mut self, verb: &'static str) {
         self.finalizers.push(FinalizerChange {
             verb,
-            kind: "AzurePrivateLinkService",
+            kind: R::kind(&()),
             finalizer: self.role.finalizer(),
         });
     }

@@ -1,36 +1,52 @@
-//! What a controller of the custom resource has to say; `driver` does the rest.
+//! What a controller of a custom resource has to say; `driver` does the rest.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::context::Context;
+use super::custom_resource::CustomResource;
 use super::decision::{Decision, Lifecycle};
 use super::event;
 use super::facts::{Facts, Needs};
 use super::preview::{Fact, FinalizerChange};
 use super::report::Report;
-use crate::api::AzurePrivateLinkService;
 use crate::azure::plan::Outcome;
+use crate::metrics::KubeResource;
 use crate::runtime::call::ReconcileError;
 use crate::runtime::event::Event;
 use crate::runtime::reconcile::Reconciler;
 use crate::runtime::requeue::Requeue;
+use crate::runtime::watch::Watchable;
 
-/// A reconciler of the custom resource.
-pub trait ReconcilesCustomResource: Reconciler<Object = AzurePrivateLinkService, Context = Context> {}
+/// A custom resource that is watched and written.
+pub trait ServedResource: CustomResource + Watchable {
+    /// The object in the metrics of writes.
+    const WRITES: KubeResource;
+    /// Its status there.
+    const STATUS_WRITES: KubeResource;
+}
 
-impl<R: Reconciler<Object = AzurePrivateLinkService, Context = Context>> ReconcilesCustomResource for R {}
+/// A reconciler of a custom resource.
+pub trait ReconcilesCustomResource:
+    Reconciler<Object: ServedResource, Context = Context<<Self as Reconciler>::Object>>
+{
+}
 
-/// A controller of the custom resource. The dry run uses the same answers as a reconcile, except those that write.
+impl<C: Reconciler<Object: ServedResource, Context = Context<<C as Reconciler>::Object>>> ReconcilesCustomResource
+    for C
+{
+}
+
+/// A controller of a custom resource. The dry run uses the same answers as a reconcile, except those that write.
 pub trait CustomResourceReconciler: ReconcilesCustomResource {
     /// What a decision to build finds in addition, for the report.
     type Found: Send;
 
     /// What is to be done with the custom resource.
-    fn lifecycle(&self, cr: &AzurePrivateLinkService, inputs: &Self::Inputs) -> Lifecycle;
+    fn lifecycle(&self, cr: &Self::Object, inputs: &Self::Inputs) -> Lifecycle;
 
     /// Since when what the custom resource stands for is under deletion.
-    fn deleting_since(&self, cr: &AzurePrivateLinkService, inputs: &Self::Inputs) -> Option<Timestamp>;
+    fn deleting_since(&self, cr: &Self::Object, inputs: &Self::Inputs) -> Option<Timestamp>;
 
     /// Decides what to do; pure. Asks for the facts that it needs.
     ///
@@ -39,7 +55,7 @@ pub trait CustomResourceReconciler: ReconcilesCustomResource {
     fn decide(
         &self,
         lifecycle: Lifecycle,
-        cr: &AzurePrivateLinkService,
+        cr: &Self::Object,
         inputs: &Self::Inputs,
         facts: &Facts,
     ) -> Result<(Decision, Self::Found), Needs>;
@@ -48,7 +64,7 @@ pub trait CustomResourceReconciler: ReconcilesCustomResource {
     fn report(
         &self,
         lifecycle: Lifecycle,
-        cr: &AzurePrivateLinkService,
+        cr: &Self::Object,
         decision: &Decision,
         found: &Self::Found,
         outcomes: &[Outcome],
@@ -58,7 +74,7 @@ pub trait CustomResourceReconciler: ReconcilesCustomResource {
     fn known(&self, inputs: &Self::Inputs) -> Vec<Fact>;
 
     /// The finalizers that [`Self::prepare`] sets on other objects.
-    fn holds(&self, lifecycle: Lifecycle, cr: &AzurePrivateLinkService, inputs: &Self::Inputs) -> Vec<FinalizerChange>;
+    fn holds(&self, lifecycle: Lifecycle, cr: &Self::Object, inputs: &Self::Inputs) -> Vec<FinalizerChange>;
 
     /// The object on which Events about the custom resource are written, too.
     fn also<'a>(&self, _inputs: &'a Self::Inputs) -> Option<&'a ObjectReference> {
@@ -68,30 +84,30 @@ pub trait CustomResourceReconciler: ReconcilesCustomResource {
     /// Does what comes before the first decision: writes to Kubernetes only.
     fn prepare(
         &self,
-        cx: &Context,
+        cx: &Context<Self::Object>,
         lifecycle: Lifecycle,
-        cr: &AzurePrivateLinkService,
+        cr: &Self::Object,
         inputs: &Self::Inputs,
     ) -> impl Future<Output = Result<(), ReconcileError>> + Send;
 
     /// Is called once finalizer and intent are written, before the first write to Azure. An error ends the reconcile.
     fn recorded(
         &self,
-        _cx: &Context,
-        _cr: AzurePrivateLinkService,
+        _cx: &Context<Self::Object>,
+        _cr: Self::Object,
     ) -> impl Future<Output = Result<(), ReconcileError>> + Send {
         std::future::ready(Ok(()))
     }
 
     /// Remembers what a decision shows before it is executed.
-    fn note(&self, _cr: &AzurePrivateLinkService, _decision: &Decision) {}
+    fn note(&self, _cr: &Self::Object, _decision: &Decision) {}
 
     /// Remembers what the outcomes show; may correct the decision by what was remembered. Returns another time for the
     /// next reconcile, if there is a reason for one.
     fn remember(
         &self,
-        _cx: &Context,
-        _cr: &AzurePrivateLinkService,
+        _cx: &Context<Self::Object>,
+        _cr: &Self::Object,
         _inputs: &Self::Inputs,
         _decision: &mut Decision,
         _outcomes: &[Outcome],
@@ -100,10 +116,10 @@ pub trait CustomResourceReconciler: ReconcilesCustomResource {
     }
 
     /// Expedites reads of what no event announces.
-    fn expedite(&self, cx: &Context, lifecycle: Lifecycle, cr: &AzurePrivateLinkService, decision: &Decision);
+    fn expedite(&self, cx: &Context<Self::Object>, lifecycle: Lifecycle, cr: &Self::Object, decision: &Decision);
 
     /// Until when something may still appear that no read finds now; expedites the read.
-    fn may_appear(&self, _cx: &Context, _cr: &AzurePrivateLinkService, _decision: &Decision) -> Option<Requeue> {
+    fn may_appear(&self, _cx: &Context<Self::Object>, _cr: &Self::Object, _decision: &Decision) -> Option<Requeue> {
         None
     }
 

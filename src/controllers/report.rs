@@ -7,12 +7,11 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value, json};
 
-use crate::api::markers::READ_ANNOTATIONS;
 use crate::api::prune::{is_known_finalizer, read_message, read_part};
-use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role, Status};
+use crate::api::{ConditionType, Reason, Role, Status};
 use crate::azure::arm::id::same;
-use crate::controllers::abandon;
 use crate::controllers::contention::PublishedConditions;
+use crate::controllers::custom_resource::CustomResource;
 use crate::hypershift::conditions::{self, NewCondition};
 use crate::hypershift::problem::Problem;
 
@@ -27,43 +26,25 @@ pub struct Report {
 
 impl Report {
     /// The conditions as they are to be stored on the object.
-    pub fn dated(&self, cr: &AzurePrivateLinkService, now: Timestamp) -> Vec<Condition> {
-        conditions::merge(stored(cr), self.conditions.clone(), now)
+    pub fn dated(&self, cr: &impl CustomResource, now: Timestamp) -> Vec<Condition> {
+        conditions::merge(cr.conditions(), self.conditions.clone(), now)
     }
 
     /// This report without these fields, which the API server rejects: their conditions report that.
-    pub fn without(mut self, refused: &[&str], cr: &AzurePrivateLinkService) -> Self {
-        const WHOLE: ConditionType = ConditionType::AzurePrivateLinkServiceAvailable;
-        let generation = cr.metadata.generation;
+    pub fn without<R: CustomResource>(mut self, refused: &[&str], cr: &R) -> Self {
+        let generation = cr.meta().generation;
         let refused = refused.iter().filter(|name| self.fields.remove(**name).is_some());
         for name in refused.copied().collect::<Vec<_>>() {
             let text = format!("the API server does not take status.{name}");
-            let refused_field = NewCondition::fails(condition_of(name), Reason::AzureError, text, generation);
+            let refused_field = NewCondition::fails(R::condition_of(name), Reason::AzureError, text, generation);
             self.conditions.retain(|condition| condition.kind != refused_field.kind);
             self.conditions.push(refused_field);
         }
-        if self.conditions.iter().any(|condition| condition.kind == WHOLE) {
-            self.conditions.retain(|condition| condition.kind != WHOLE);
-            let whole = conditions::summary(stored(cr), &self.conditions, generation);
-            self.conditions.push(whole);
+        if self.conditions.iter().any(|condition| condition.kind == R::SUMMARY) {
+            self.conditions.retain(|condition| condition.kind != R::SUMMARY);
+            self.conditions.push(cr.summary(&self.conditions));
         }
         self
-    }
-}
-
-/// The conditions that the status has, of both roles.
-pub fn stored(cr: &AzurePrivateLinkService) -> &[Condition] {
-    let status = cr.status.as_ref();
-    status.map(|status| status.conditions.as_slice()).unwrap_or_default()
-}
-
-/// The condition about what a field records.
-fn condition_of(field: &str) -> ConditionType {
-    match field {
-        "internalLoadBalancerID" => ConditionType::AzureInternalLoadBalancerAvailable,
-        "privateLinkServiceID" | "privateLinkServiceAlias" => ConditionType::AzurePLSCreated,
-        "privateEndpointID" | "privateEndpointIP" => ConditionType::AzurePrivateEndpointAvailable,
-        _ => ConditionType::AzurePrivateDNSAvailable,
     }
 }
 
@@ -77,9 +58,9 @@ pub fn fails(kind: ConditionType, problem: &Problem, generation: Option<i64>) ->
 
 /// Like [`fails`], for a desired resource; but a True stays while the resource only could not be read. Nothing is known
 /// to have changed then, and an outage of Azure would be reported as one of each cluster.
-pub fn fails_unless_unread(cr: &AzurePrivateLinkService, kind: ConditionType, problem: &Problem) -> NewCondition {
-    let generation = cr.metadata.generation;
-    let stored = conditions::get(stored(cr), kind)
+pub fn fails_unless_unread(cr: &impl CustomResource, kind: ConditionType, problem: &Problem) -> NewCondition {
+    let generation = cr.meta().generation;
+    let stored = conditions::get(cr.conditions(), kind)
         .filter(|stored| stored.status == Status::True.as_str() && stored.observed_generation == generation);
     match stored.and_then(|stored| Some((Reason::parse(&stored.reason)?, &stored.message))) {
         Some((reason, message)) if problem.unread => NewCondition {
@@ -100,25 +81,26 @@ fn field_matches(name: &str, current: &Value, desired: &Value) -> bool {
 }
 
 /// The merge patch for the plain fields that differ, if any do.
-pub fn fields_patch(cr: &AzurePrivateLinkService, report: &Report) -> Option<Value> {
-    let current = serde_json::to_value(&cr.status).unwrap_or_default();
+pub fn fields_patch(cr: &impl CustomResource, report: &Report) -> Option<Value> {
+    let current = cr.status_fields();
     let mut fields = report.fields.clone();
     fields.retain(|name, desired| !field_matches(name, current.get(name).unwrap_or(&Value::Null), desired));
     if fields.is_empty() {
         return None;
     }
-    Some(json!({"metadata": {"resourceVersion": cr.metadata.resource_version}, "status": fields}))
+    Some(json!({"metadata": {"resourceVersion": cr.meta().resource_version}, "status": fields}))
 }
 
 /// The server-side apply of all conditions of the role, if more than time differs.
-pub fn conditions_patch(cr: &AzurePrivateLinkService, own: &[Condition]) -> Option<Value> {
-    if own.is_empty() || conditions::stands(stored(cr), own) {
+pub fn conditions_patch<R: CustomResource>(cr: &R, own: &[Condition]) -> Option<Value> {
+    if own.is_empty() || conditions::stands(cr.conditions(), own) {
         return None;
     }
+    let meta = cr.meta();
     Some(json!({
-        "apiVersion": "hypershift.openshift.io/v1beta1",
-        "kind": "AzurePrivateLinkService",
-        "metadata": {"name": cr.metadata.name, "namespace": cr.metadata.namespace, "resourceVersion": cr.metadata.resource_version},
+        "apiVersion": R::api_version(&()),
+        "kind": R::kind(&()),
+        "metadata": {"name": meta.name, "namespace": meta.namespace, "resourceVersion": meta.resource_version},
         "status": {"conditions": own},
     }))
 }
@@ -127,11 +109,8 @@ pub fn conditions_patch(cr: &AzurePrivateLinkService, own: &[Condition]) -> Opti
 ///
 /// The other role's conditions count only for the role that summarises them; the role's own count only where another
 /// writer contradicts `published` and it is time to answer. A pruned object, as watches keep it, has the same text.
-pub fn fingerprint(cr: &AzurePrivateLinkService, role: Role, published: &PublishedConditions, now: Instant) -> String {
-    let stored = cr
-        .status
-        .as_ref()
-        .map_or(&[] as &[Condition], |status| status.conditions.as_slice());
+pub fn fingerprint<R: CustomResource>(cr: &R, role: Role, published: &PublishedConditions, now: Instant) -> String {
+    let stored = cr.conditions();
     let others = role.others().filter(|_| role.spec().sums_up);
     let read_roles = std::iter::once(role).chain(others.clone());
     let theirs = others
@@ -139,11 +118,13 @@ pub fn fingerprint(cr: &AzurePrivateLinkService, role: Role, published: &Publish
         .filter_map(|kind| conditions::get(stored, kind))
         .map(|c| json!([c.type_, c.status, read_message(&c.reason), read_message(&c.message)]));
     let theirs: Vec<Value> = theirs.collect();
-    let meta = &cr.metadata;
+    let meta = cr.meta();
     let annotations = meta.annotations.as_ref();
-    let read = READ_ANNOTATIONS.map(|name| annotations.and_then(|all| all.get(name)).map(|value| read_part(value)));
+    let read = R::READ_ANNOTATIONS
+        .iter()
+        .map(|name| annotations.and_then(|all| all.get(*name)).map(|value| read_part(value)));
     let finalizers = meta.finalizers.iter().flatten().filter(|name| is_known_finalizer(name));
-    let shown = serde_json::to_value(&cr.status).unwrap_or_default();
+    let shown = cr.status_fields();
     let fields = read_roles.flat_map(|role| role.spec().status_fields);
     let fields: Vec<&Value> = fields.map(|field| &shown[field]).collect();
     json!([
@@ -151,9 +132,9 @@ pub fn fingerprint(cr: &AzurePrivateLinkService, role: Role, published: &Publish
         meta.generation,
         meta.deletion_timestamp.is_some(),
         finalizers.collect::<Vec<_>>(),
-        read,
+        read.collect::<Vec<_>>(),
         fields,
-        role == Role::Ho && abandon::guest_is_locked(cr),
+        cr.is_locked_for_others(role),
         theirs,
         published.heeded(stored, role, now),
     ])
@@ -166,6 +147,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+    use crate::api::AzurePrivateLinkService;
     use crate::api::markers::{CPO_FINALIZER, HO_FINALIZER, HO_INTENT};
     use crate::azure::arm::error::ArmError;
     use crate::engine::failure::Class;

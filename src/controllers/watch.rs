@@ -13,13 +13,13 @@ use tokio::time::Instant;
 
 use super::context::Context;
 use super::hosted_cluster;
-use super::reconciler::ReconcilesCustomResource;
+use super::reconciler::{ReconcilesCustomResource, ServedResource};
 use crate::api::markers::{EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER};
 use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, other_writer};
 use crate::azure::arm::id::ResourceId;
 use crate::hypershift::cluster_index::ClusterIndex;
 use crate::hypershift::names;
-use crate::metrics::{Controller as Label, Watched};
+use crate::metrics::{Controller as Label, KubeResource, Watched};
 use crate::observer::{self, Observer};
 use crate::runtime::concurrency_limit::ConcurrencyLimit;
 use crate::runtime::reconcile::{self, Runner};
@@ -31,6 +31,11 @@ use whom::{concerned, control_planes_of, hosted_cluster_of, in_its_namespace, si
 
 impl Watchable for AzurePrivateLinkService {
     const WATCHED: Watched = Watched::PrivateLinkService;
+}
+
+impl ServedResource for AzurePrivateLinkService {
+    const WRITES: KubeResource = KubeResource::PrivateLinkService;
+    const STATUS_WRITES: KubeResource = KubeResource::LinkServiceStatus;
 }
 
 impl Watchable for HostedCluster {
@@ -47,10 +52,10 @@ impl Watchable for Service {
 
 /// Like [`Scope::changes`], for a controller that remembers what it observed in Azure: others may have led some of the
 /// objects.
-fn changes_for<R: ReconcilesCustomResource>(
+fn changes_for<C: ReconcilesCustomResource>(
     scope: &Scope,
-    runner: &Arc<Runner<R>>,
-) -> impl Stream<Item = ()> + Send + use<R> {
+    runner: &Arc<Runner<C>>,
+) -> impl Stream<Item = ()> + Send + use<C> {
     let cx = Arc::clone(&runner.cx);
     let runner = Arc::clone(runner);
     let again = each(scope.again.clone()).inspect(move |()| cx.arm.observations.others_were_at_it());
@@ -82,10 +87,7 @@ fn services(
 
 /// The custom resources for the work queue. Their next reconcile reads again, because something that is read for them
 /// has changed.
-fn woken<R: ReconcilesCustomResource>(
-    runner: &Runner<R>,
-    all: Vec<Arc<AzurePrivateLinkService>>,
-) -> Vec<ObjectRef<AzurePrivateLinkService>> {
+fn woken<C: ReconcilesCustomResource>(runner: &Runner<C>, all: Vec<Arc<C::Object>>) -> Vec<ObjectRef<C::Object>> {
     for cr in &all {
         runner.pacer.wake(&cr.uid().unwrap_or_default());
     }
@@ -93,26 +95,23 @@ fn woken<R: ReconcilesCustomResource>(
 }
 
 /// The custom resource that is next in the write queue of a resource, for the work queue: its reconcile is due now.
-fn next_writer<R: ReconcilesCustomResource>(
-    runner: &Runner<R>,
-    id: &ResourceId,
-) -> Option<ObjectRef<AzurePrivateLinkService>> {
+fn next_writer<C: ReconcilesCustomResource>(runner: &Runner<C>, id: &ResourceId) -> Option<ObjectRef<C::Object>> {
     let (uid, waiting) = runner.cx.awaiting.take(id)?;
     runner.pacer.due(&uid, Instant::now());
-    Some(waiting)
+    Some(ObjectRef::new(&waiting.name).within(&waiting.namespace))
 }
 
 /// Drops what is kept of each custom resource that is gone: it is not reconciled any more.
-fn forget_gone<R: ReconcilesCustomResource>(
-    runner: &Arc<Runner<R>>,
-) -> impl FnMut(&watcher::Event<AzurePrivateLinkService>) + Send + use<R> {
+fn forget_gone<C: ReconcilesCustomResource>(
+    runner: &Arc<Runner<C>>,
+) -> impl FnMut(&watcher::Event<C::Object>) + Send + use<C> {
     let runner = Arc::clone(runner);
     gone(move |uid| runner.forget(uid))
 }
 
 /// Runs a controller for the HO role, over the custom resources and the HostedClusters that they name.
-pub async fn link_services<R: ReconcilesCustomResource>(
-    runner: Arc<Runner<R>>,
+pub async fn link_services<C: ReconcilesCustomResource<Object = AzurePrivateLinkService>>(
+    runner: Arc<Runner<C>>,
     scope: Scope,
     cluster_index: Arc<ClusterIndex>,
 ) {
@@ -148,8 +147,8 @@ pub async fn link_services<R: ReconcilesCustomResource>(
 
 /// Runs a controller for the CPO role, over the custom resources and the control planes that own them; and over all
 /// HostedClusters, where these vouch for them.
-pub async fn endpoints<R: ReconcilesCustomResource>(
-    runner: Arc<Runner<R>>,
+pub async fn endpoints<C: ReconcilesCustomResource<Object = AzurePrivateLinkService>>(
+    runner: Arc<Runner<C>>,
     scope: Scope,
     hosted_clusters: Option<Arc<ClusterIndex>>,
 ) {
@@ -159,7 +158,7 @@ pub async fn endpoints<R: ReconcilesCustomResource>(
         let runner = Arc::clone(&runner);
         move |cr: &AzurePrivateLinkService| {
             // Watches keep nothing of the part that shows another writer.
-            if other_writer(cr, runner.cx.role, Timestamp::now(), runner.cx.runtime.resync).is_some() {
+            if other_writer(&cr.metadata, runner.cx.role, Timestamp::now(), runner.cx.runtime.resync).is_some() {
                 runner.pacer.wake(&cr.uid().unwrap_or_default());
             }
         }

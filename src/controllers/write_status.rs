@@ -2,29 +2,30 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
+use kube::ResourceExt;
 use kube::api::Patch;
-use kube::{Resource, ResourceExt};
 use tokio::time::Instant;
 
 use super::context::Context;
 use super::driver::{TRIES, api, event_targets, reread_after_conflict};
 use super::event;
-use super::report::{Report, conditions_patch, fields_patch, stored};
-use crate::api::{AzurePrivateLinkService, other_writer};
+use super::reconciler::ServedResource;
+use super::report::{Report, conditions_patch, fields_patch};
+use crate::api::other_writer;
 use crate::hypershift::conditions;
-use crate::metrics::{KubeResource, KubeVerb};
+use crate::metrics::KubeVerb;
 use crate::runtime::call::{ReconcileError, changing};
 use crate::runtime::event::{Event, What};
 
 /// Writes what differs, if anything but time does: plain fields by a guarded merge patch, conditions by a guarded
 /// apply, unless another writer has to be left alone. Events about problems in it are written on the custom resource
 /// and on `also`.
-pub async fn write_status(
-    cx: &Context,
-    mut cr: AzurePrivateLinkService,
+pub async fn write_status<R: ServedResource>(
+    cx: &Context<R>,
+    mut cr: R,
     also: Option<&ObjectReference>,
     report: &Report,
-) -> Result<AzurePrivateLinkService, ReconcileError> {
+) -> Result<R, ReconcileError> {
     for _ in 1..TRIES {
         match write_once(cx, &mut cr, also, report).await {
             Err(error) if error.conflict() => cr = reread_after_conflict(cx, &cr, error).await?,
@@ -35,16 +36,16 @@ pub async fn write_status(
 }
 
 /// Tries [`write_status`] once. `cr` becomes what was written last, even if a later write is refused.
-async fn write_once(
-    cx: &Context,
-    cr: &mut AzurePrivateLinkService,
+async fn write_once<R: ServedResource>(
+    cx: &Context<R>,
+    cr: &mut R,
     also: Option<&ObjectReference>,
     report: &Report,
 ) -> Result<(), ReconcileError> {
-    let before = stored(cr).to_vec();
+    let before = cr.conditions().to_vec();
     let uid = cr.uid().unwrap_or_default();
     let stamp = Timestamp::now();
-    let contested = other_writer(cr, cx.role, stamp, cx.runtime.resync).map(|other| {
+    let contested = other_writer(cr.meta(), cx.role, stamp, cx.runtime.resync).map(|other| {
         let note = format!("{other} writes this status too: let only one controller serve the cluster");
         Event::new(What::Contested, note)
     });
@@ -60,12 +61,10 @@ async fn write_once(
     if due && let Some(patch) = conditions_patch(cr, &published.to_write(&before, &own, now)) {
         let params = cx.runtime.patch_params().force();
         *cr = changing(api(cx, cr).patch_status(&cr.name_any(), &params, &Patch::Apply(&patch))).await?;
-        cx.runtime
-            .metrics
-            .kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
+        cx.runtime.metrics.kube_write(R::STATUS_WRITES, KubeVerb::Patch);
         log_conditions(cr, &report);
-        let created = cr.metadata.creation_timestamp.as_ref();
-        if let Some((since, duration)) = conditions::became_available(&before, &own, created) {
+        let created = cr.meta().creation_timestamp.as_ref();
+        if let Some((since, duration)) = conditions::became_available(R::SUMMARY, &before, &own, created) {
             cx.runtime.metrics.available_after(since, duration);
         }
         published.written(&before, &own, now);
@@ -77,7 +76,7 @@ async fn write_once(
     let events = &cx.runtime.events;
     events
         .emit_new(&targets, |standing| {
-            event::troubles(standing, &before, &report.conditions)
+            event::troubles(standing, R::SUMMARY, &before, &report.conditions)
         })
         .await;
     Ok(())
@@ -85,9 +84,9 @@ async fn write_once(
 
 /// Writes the plain fields that differ. A field that the API server rejects is left out, or it would hold up all
 /// others; the returned report has a condition about it.
-async fn write_fields(
-    cx: &Context,
-    cr: &mut AzurePrivateLinkService,
+async fn write_fields<R: ServedResource>(
+    cx: &Context<R>,
+    cr: &mut R,
     mut report: Report,
 ) -> Result<Report, ReconcileError> {
     let params = cx.runtime.patch_params();
@@ -95,9 +94,7 @@ async fn write_fields(
         let write = api(cx, cr);
         match changing(write.patch_status(&cr.name_any(), &params, &Patch::Merge(&patch))).await {
             Ok(written) => {
-                cx.runtime
-                    .metrics
-                    .kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
+                cx.runtime.metrics.kube_write(R::STATUS_WRITES, KubeVerb::Patch);
                 *cr = written;
                 break;
             }
@@ -115,7 +112,7 @@ async fn write_fields(
     Ok(report)
 }
 
-fn log_conditions(cr: &AzurePrivateLinkService, report: &Report) {
+fn log_conditions<R: ServedResource>(cr: &R, report: &Report) {
     for condition in &report.conditions {
         tracing::info!(
             namespace = cr.namespace(),

@@ -31,6 +31,11 @@ impl Class {
         Class::Down,
     ];
 
+    /// Whether the cloud only asks to wait, which is no failure.
+    pub fn is_back_pressure(self) -> bool {
+        matches!(self, Class::Throttled | Class::Busy)
+    }
+
     /// The value of the metric label.
     pub fn label(self) -> &'static str {
         match self {

@@ -199,7 +199,7 @@ fn ensure_found<C: Cloud>(desired: &dyn Resource<C>, current: &Value) -> (Verb, 
     if matches!(state, Progress::InProgress | Progress::Deleting) && !right {
         return (Verb::Wait, Why::InProgress);
     }
-    if differences.iter().any(|d| d.immutable) {
+    if differences.iter().any(|d| d.needs_replacement) {
         (Verb::Delete, Why::Replace(fields(&differences)))
     } else if !differences.is_empty() {
         (
@@ -303,7 +303,7 @@ mod tests {
         fn differs(&self, current: &Value) -> Vec<Difference> {
             let soft = current.get("soft").map(|_| Difference::of("soft"));
             soft.into_iter()
-                .chain(current.get("hard").map(|_| Difference::immutable("hard")))
+                .chain(current.get("hard").map(|_| Difference::by_replacement("hard")))
                 .collect()
         }
         fn body(&self, current: Option<&Value>) -> Value {
@@ -335,7 +335,7 @@ mod tests {
     #[case::in_progress_is_waited_for_whoever_writes(Observed::Found(json!({"ours": true, "theirs": 1, "soft": 1, "state": "busy"})), Verb::Wait)]
     #[case::deleting_is_waited_for(found("deleting", "theirs"), Verb::Wait)]
     #[case::difference_is_put(found("ready", "soft"), Verb::Put(json!({"over": true})))]
-    #[case::immutable_difference_is_replaced(found("ready", "hard"), Verb::Delete)]
+    #[case::difference_that_needs_replacement(found("ready", "hard"), Verb::Delete)]
     #[case::failed_is_put_again(found("failed", "x"), Verb::Put(json!({"over": true})))]
     #[case::up_to_date_is_kept(found("ready", "x"), Verb::Keep)]
     fn ensure_present_rule(#[case] observed: Observed, #[case] verb: Verb) {

@@ -64,7 +64,7 @@ pub struct Difference {
     /// The field's name in the body.
     pub field: &'static str,
     /// Whether the cloud cannot change it: the resource has to be recreated.
-    pub immutable: bool,
+    pub needs_replacement: bool,
 }
 
 impl Difference {
@@ -72,13 +72,16 @@ impl Difference {
     pub fn of(field: &'static str) -> Self {
         Self {
             field,
-            immutable: false,
+            needs_replacement: false,
         }
     }
 
     /// A field that only a new resource can have.
-    pub fn immutable(field: &'static str) -> Self {
-        Self { field, immutable: true }
+    pub fn by_replacement(field: &'static str) -> Self {
+        Self {
+            field,
+            needs_replacement: true,
+        }
     }
 }
 

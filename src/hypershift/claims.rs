@@ -126,7 +126,8 @@ pub fn nat_subnet(spec: &ClusterSpec) -> Option<&str> {
         .filter(|id| !id.is_empty())
 }
 
-fn reference(object: &impl ResourceExt) -> ClusterRef {
+/// Namespace and name of an object.
+pub fn reference(object: &impl ResourceExt) -> ClusterRef {
     ClusterRef {
         namespace: object.namespace().unwrap_or_default(),
         name: object.name_any(),

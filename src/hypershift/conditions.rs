@@ -133,9 +133,13 @@ impl Since {
 /// publishes that; what it took counts from the creation then.
 const FIRST_RECONCILE: Duration = Duration::from_secs(60);
 
-/// From when, and how long it took, if `own` makes the custom resource available and `before` did not.
-pub fn became_available(before: &[Condition], own: &[Condition], created: Option<&Time>) -> Option<(Since, Duration)> {
-    let kind = ConditionType::AzurePrivateLinkServiceAvailable;
+/// From when, and how long it took, if the condition of this type holds in `own` and did not in `before`.
+pub fn became_available(
+    kind: ConditionType,
+    before: &[Condition],
+    own: &[Condition],
+    created: Option<&Time>,
+) -> Option<(Since, Duration)> {
     let old = get(before, kind);
     let new = get(own, kind)?;
     if !is_true(new) || old.is_some_and(is_true) {
@@ -256,7 +260,7 @@ mod tests {
         let own = merge(&[], vec![good(whole)], NOW);
         let duration = |before: &[Condition], created: i64| {
             let created = Time(Timestamp::constant(created, 0));
-            became_available(before, &own, Some(&created)).map(|(since, duration)| (since, duration.as_secs()))
+            became_available(whole, before, &own, Some(&created)).map(|(since, duration)| (since, duration.as_secs()))
         };
         assert_eq!(duration(&[], 1_900), Some((Since::Creation, 100)));
         // THEN was the first reconcile, soon after the creation.
@@ -264,7 +268,7 @@ mod tests {
         assert_eq!(duration(&stored([bad(whole)]), 10), Some((Since::Outage, 1_000)));
         assert_eq!(duration(&stored([good(whole)]), 990), None);
         let still = merge(&[], vec![bad(whole), good(AzurePLSCreated)], NOW);
-        assert_eq!(became_available(&[], &still, None), None);
+        assert_eq!(became_available(whole, &[], &still, None), None);
     }
 
     #[test]

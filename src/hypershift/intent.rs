@@ -6,7 +6,7 @@ use kube::ResourceExt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::api::{AzurePrivateLinkService, Role, held_by};
+use crate::api::{Role, held_by};
 use crate::azure::plan::{Step, Why};
 
 use crate::hypershift::identity::Identity;
@@ -88,7 +88,7 @@ pub fn write<T: Serialize>(intent: &T) -> String {
 
 /// Whether an intent is to be recorded now: before a write, and once an owned resource is there, whoever made it,
 /// because deletion and the other role rely on it. A refusal removes what was recorded of the resource.
-pub fn due(cr: &AzurePrivateLinkService, role: Role, steps: &[Step]) -> bool {
+pub fn due(cr: &impl ResourceExt, role: Role, steps: &[Step]) -> bool {
     let recorded = cr.annotations().contains_key(role.intent_annotation());
     let held = held_by(cr, role.finalizer());
     let is_new = !(recorded && held);
@@ -98,7 +98,7 @@ pub fn due(cr: &AzurePrivateLinkService, role: Role, steps: &[Step]) -> bool {
 }
 
 /// The guarded merge patch that records an intent together with the role's finalizer, unless both are there already.
-pub fn patch(cr: &AzurePrivateLinkService, role: Role, intent: &str) -> Option<Value> {
+pub fn patch(cr: &impl ResourceExt, role: Role, intent: &str) -> Option<Value> {
     let finalizer = role.finalizer();
     let annotation = role.intent_annotation();
     let held = held_by(cr, finalizer);
@@ -107,19 +107,19 @@ pub fn patch(cr: &AzurePrivateLinkService, role: Role, intent: &str) -> Option<V
         return None;
     }
     let mut finalizers = cr.finalizers().to_vec();
-    if !held && cr.metadata.deletion_timestamp.is_none() {
+    if !held && cr.meta().deletion_timestamp.is_none() {
         finalizers.push(finalizer.to_owned());
     }
     Some(
-        json!({"metadata": {"resourceVersion": cr.metadata.resource_version, "finalizers": finalizers,
+        json!({"metadata": {"resourceVersion": cr.meta().resource_version, "finalizers": finalizers,
         "annotations": {annotation: intent}}}),
     )
 }
 
 /// The guarded merge patch that removes the role's finalizer and intent.
-pub fn release_patch(cr: &AzurePrivateLinkService, role: Role) -> Value {
+pub fn release_patch(cr: &impl ResourceExt, role: Role) -> Value {
     let finalizers: Vec<&String> = cr.finalizers().iter().filter(|f| *f != role.finalizer()).collect();
-    json!({"metadata": {"resourceVersion": cr.metadata.resource_version, "finalizers": finalizers,
+    json!({"metadata": {"resourceVersion": cr.meta().resource_version, "finalizers": finalizers,
         "annotations": {role.intent_annotation(): null}}})
 }
 
@@ -128,6 +128,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+    use crate::api::AzurePrivateLinkService;
     use crate::azure::kinds::Kind;
     use crate::controllers::samples;
     use crate::engine::plan::Verb;

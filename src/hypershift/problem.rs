@@ -50,7 +50,7 @@ impl Problem {
 
     /// The problem of an Azure error in a read of `subject`.
     pub fn unread(reason: Reason, subject: &str, error: &ArmError) -> Self {
-        if has_no_time(error.class) || !error.lasting {
+        if error.class.is_back_pressure() || !error.lasting {
             return Self {
                 unread: true,
                 ..Self::error(reason, subject, error)
@@ -70,9 +70,4 @@ impl Problem {
     pub fn requeue(&self) -> Option<Requeue> {
         Some(Requeue::new(self.requeue_after?, self.reason.as_str()))
     }
-}
-
-/// Whether Azure is throttling or busy, which is no failure.
-pub fn has_no_time(class: Class) -> bool {
-    matches!(class, Class::Throttled | Class::Busy)
 }

@@ -4,7 +4,6 @@ mod arm_gate;
 mod items;
 mod own_pod;
 mod rights;
-mod store;
 mod waits;
 
 use std::sync::Arc;
@@ -13,31 +12,22 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use tokio::sync::watch::{self, Receiver};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::Role;
 use crate::azure::arm::auth::TokenCache;
-use crate::azure::arm::client::Client as ArmClient;
-use crate::azure::arm::ports::Gate;
-use crate::azure::arm::transport::{HttpsTransport, Transport};
-use crate::azure::observations::ObservationCache;
+use crate::azure::arm::transport::HttpsTransport;
 use crate::config::{Config, Run};
-use crate::controllers::context::{ArmContext, Context};
-use crate::controllers::excluded::ExcludedNamespaces;
-use crate::engine::call_budget::CallBudgets;
 use crate::http::{HttpServer, Pages, Readiness, ReadinessItem};
 use crate::metrics::Metrics;
-use crate::roles::{self, Prepared, Work};
+use crate::roles::{self, Foundation, Prepared, Work};
 use crate::runtime::leader::{Elector, LeaseSettings, Standing, Worked, gated_client};
 use crate::runtime::watch::Scope;
 use crate::runtime::watch_health::WatchHealth;
-use crate::scopes_file::ScopesFile;
 use crate::{COMMIT, VERSION};
 use arm_gate::ArmGate;
 use items::{Items, RoleItems};
-use store::{follow_watches, show_objects};
-use waits::{keep_token, wait_for_arm, wait_for_crd, with_heartbeat};
+use waits::{follow_watches, keep_token, wait_for_arm, wait_for_crd, with_heartbeat};
 
 /// How long running reconciles may take to end when the process stops. The chart's Pods are killed after 30 s.
 ///
@@ -210,9 +200,15 @@ async fn run_role(
         return Ok(());
     };
     let working = |finish: CancellationToken| {
-        let metrics = Arc::clone(&shared.metrics);
-        let cx = context(&shared.config, role, kube, shared.azure.clone(), gate, metrics);
-        let work = work(&shared, prepared, cx, items.controllers, finish);
+        let foundation = Foundation {
+            config: &shared.config,
+            role,
+            kube,
+            azure: shared.azure.clone(),
+            gate,
+            metrics: Arc::clone(&shared.metrics),
+        };
+        let work = work(&shared, foundation, prepared, items.controllers, finish);
         with_heartbeat(&shared.metrics, role, work)
     };
     let worked = leadership.work(&stop, GRACE, working).await;
@@ -261,52 +257,15 @@ async fn follow(mut standing: Receiver<Standing>, item: ReadinessItem, role: Rol
     }
 }
 
-/// The namespaces that the operator excludes.
-pub fn excluded(config: &Config) -> ExcludedNamespaces {
-    ExcludedNamespaces {
-        fixed: config.scope.exclude_namespaces.iter().cloned().collect(),
-        file: config.scope.allow_scopes.as_ref().map(ScopesFile::allowed),
-    }
-}
-
-/// What the reconciles of a role work with.
-pub fn context(
-    config: &Config,
-    role: Role,
-    kube: kube::Client,
-    azure: Arc<dyn Transport>,
-    gate: Arc<dyn Gate>,
-    metrics: Arc<Metrics>,
-) -> Context {
-    let endpoint = config.azure.cloud.endpoint().clone();
-    let instance = config
-        .run
-        .as_ref()
-        .map_or("hyperlink", |run| run.lease.candidate.as_str());
-    let intervals = &config.intervals;
-    let budgets = CallBudgets::for_resync(intervals.resync);
-    let client = ArmClient::new(azure, endpoint, gate, metrics.clone()).with_call_budgets(budgets);
-    let arm = ArmContext::new(client, ObservationCache::new(intervals.resync, intervals.record_resync));
-    metrics.read_operations_with({
-        let observations = Arc::clone(&arm.observations);
-        move || observations.under_way(Instant::now())
-    });
-    Context {
-        excluded: excluded(config),
-        ..Context::new(role, instance, kube, arm, metrics, intervals.resync)
-    }
-}
-
 /// Runs the role's controllers until `stop`.
 async fn work(
     shared: &RoleContext,
+    foundation: Foundation<'_>,
     prepared: Prepared,
-    cx: Context,
     watches: ReadinessItem,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     let config = &shared.config;
-    let cx = Arc::new(cx);
     let health = Arc::new(WatchHealth::new(Arc::clone(&shared.metrics)));
     // Ends with the last watch.
     tokio::spawn(follow_watches(health.follow(), watches));
@@ -317,12 +276,11 @@ async fn work(
         again: shared.again.subscribe(),
         health,
     };
-    show_objects(Arc::clone(&cx.resources), &shared.metrics);
+    let role = foundation.role;
     let work = Work {
-        config,
+        foundation,
         prepared,
-        cx: Arc::clone(&cx),
         scope,
     };
-    roles::run(cx.role, work).await
+    roles::run(role, work).await
 }

@@ -6,12 +6,14 @@ use std::time::Duration;
 use kube::Api;
 use kube::api::{DynamicObject, ListParams};
 use kube::core::ApiResource;
+use tokio::sync::watch::Receiver;
 use url::Url;
 
 use crate::api::Role;
 use crate::azure::arm::auth::{AuthError, TokenCache, TokenState};
 use crate::http::ReadinessItem;
 use crate::metrics::Metrics;
+use crate::runtime::watch_health::Health;
 
 /// The time between two tries to reach the API server, the custom resource definition or Azure at the start.
 const RETRY: Duration = Duration::from_secs(5);
@@ -31,6 +33,21 @@ pub(super) async fn with_heartbeat<T>(metrics: &Metrics, role: Role, work: impl 
     tokio::select! {
         result = work => result,
         never = beat => never,
+    }
+}
+
+/// Reports the state of the watches to readiness. A process that once had all lists continues with what it knows: to
+/// take it out of service would help nobody.
+pub(super) async fn follow_watches(mut health: Receiver<Health>, item: ReadinessItem) {
+    loop {
+        match &*health.borrow_and_update() {
+            Health::Unlisted(why) => item.waiting(why),
+            Health::Good => item.ready_as("running"),
+            Health::Failing(why) => item.ready_as(&format!("running; {why}")),
+        }
+        if health.changed().await.is_err() {
+            return;
+        }
     }
 }
 

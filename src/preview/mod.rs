@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::controllers::preview::Preview;
 use crate::manager;
 use crate::metrics::Metrics;
-use crate::roles;
+use crate::roles::{self, Foundation};
 use crate::runtime::leader::gated_client;
 use crate::{COMMIT, VERSION};
 
@@ -39,7 +39,7 @@ pub async fn plan(config: &Config, object: &Object) -> anyhow::Result<Plan> {
     if let Some(served) = config.scope.namespace.as_ref().filter(|served| *served != namespace) {
         bail!("--namespace says that only {served} is served");
     }
-    if manager::excluded(config).contains(namespace) {
+    if roles::excluded(config).contains(namespace) {
         bail!("{namespace} is excluded: a process of its own serves it");
     }
     // Writes end here, whatever other code forgets that nothing is to be changed.
@@ -50,10 +50,15 @@ pub async fn plan(config: &Config, object: &Object) -> anyhow::Result<Plan> {
     let metrics = Arc::new(Metrics::new(VERSION, COMMIT)?);
     let mut previews = Vec::new();
     for role in config.roles.iter().copied() {
-        let azure = Arc::clone(&azure);
-        let gate = Arc::clone(&gate);
-        let cx = manager::context(config, role, kube.clone(), azure, gate, Arc::clone(&metrics));
-        previews.push(roles::dry_run(role, config, &cx, object).await?);
+        let foundation = Foundation {
+            config,
+            role,
+            kube: kube.clone(),
+            azure: Arc::clone(&azure),
+            gate: Arc::clone(&gate),
+            metrics: Arc::clone(&metrics),
+        };
+        previews.push(roles::dry_run(&foundation, object).await?);
     }
     Ok(Plan {
         object: object.clone(),

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use kube::core::ApiResource;
 
-use super::{Prepared, Work, custom_resource, dry_run_of};
+use super::{Foundation, Prepared, Work, custom_resource, dry_run_of, shown};
 use crate::api::AzurePrivateLinkService;
 use crate::config::Config;
-use crate::controllers::context::Context;
 use crate::controllers::preview::Preview;
 use crate::controllers::private_endpoint::{HostedClusters, PrivateEndpointController};
 use crate::controllers::watch;
@@ -38,7 +37,10 @@ pub(super) async fn prepare(_: &kube::Client, _: &ReadinessItem) -> Prepared {
 }
 
 pub(super) async fn run(work: Work<'_>) -> anyhow::Result<()> {
-    let Work { config, cx, scope, .. } = work;
+    let Work { foundation, scope, .. } = work;
+    let config = foundation.config;
+    let cx = Arc::new(foundation.context());
+    shown::show_objects(Arc::clone(&cx.resources), &cx.runtime.metrics);
     let hosted_clusters = serves_many(config).then(Arc::<ClusterIndex>::default);
     let controller = controller(config, hosted_clusters.clone());
     let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Label::PrivateEndpoint));
@@ -49,14 +51,16 @@ pub(super) async fn run(work: Work<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) async fn dry_run(config: &Config, cx: &Context, object: &Object) -> anyhow::Result<Preview> {
-    let cr = custom_resource(cx, object).await?;
+pub(super) async fn dry_run(foundation: &Foundation<'_>, object: &Object) -> anyhow::Result<Preview> {
+    let config = foundation.config;
+    let cx = foundation.context();
+    let cr = custom_resource(&cx, object).await?;
     let hosted_clusters = if serves_many(config) {
         Some(Arc::new(ClusterIndex::read_clusters(&cx.runtime.kube).await?))
     } else {
         None
     };
-    dry_run_of(&controller(config, hosted_clusters), cx, &cr).await
+    dry_run_of(&controller(config, hosted_clusters), &cx, &cr).await
 }
 
 /// Whether it serves many control planes with one identity.

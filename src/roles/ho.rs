@@ -5,14 +5,13 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use kube::core::ApiResource;
 
-use super::{Prepared, Work, custom_resource, dry_run_of, management_cluster};
+use super::{Foundation, Prepared, Work, custom_resource, dry_run_of, management_cluster, shown};
 use crate::api::AzurePrivateLinkService;
 use crate::config::Config;
-use crate::controllers::context::Context;
 use crate::controllers::preview::Preview;
 use crate::controllers::private_link_service::PrivateLinkServiceController;
 use crate::controllers::private_link_service::nat_prefix::NatSubnetRules;
-use crate::controllers::private_link_service::plan::Settings;
+use crate::controllers::private_link_service::settings::Settings;
 use crate::controllers::watch;
 use crate::http::ReadinessItem;
 use crate::hypershift::cluster_index::ClusterIndex;
@@ -43,11 +42,13 @@ pub(super) async fn prepare(kube: &kube::Client, item: &ReadinessItem) -> Prepar
 
 pub(super) async fn run(work: Work<'_>) -> anyhow::Result<()> {
     let Work {
-        config,
+        foundation,
         prepared,
-        cx,
         scope,
     } = work;
+    let config = foundation.config;
+    let cx = Arc::new(foundation.context());
+    shown::show_objects(Arc::clone(&cx.resources), &cx.runtime.metrics);
     let cluster_index = Arc::new(ClusterIndex::default());
     let settings = settings(config, prepared.management_cluster)?;
     let controller = PrivateLinkServiceController::new(settings, Arc::clone(&cluster_index));
@@ -61,12 +62,13 @@ pub(super) async fn run(work: Work<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) async fn dry_run(config: &Config, cx: &Context, object: &Object) -> anyhow::Result<Preview> {
-    let cr = custom_resource(cx, object).await?;
+pub(super) async fn dry_run(foundation: &Foundation<'_>, object: &Object) -> anyhow::Result<Preview> {
+    let cx = foundation.context();
+    let cr = custom_resource(&cx, object).await?;
     let cluster_index = Arc::new(ClusterIndex::read(&cx.runtime.kube).await?);
     let management_cluster = management_cluster::uid(&cx.runtime.kube).await?;
-    let controller = PrivateLinkServiceController::new(settings(config, management_cluster)?, cluster_index);
-    dry_run_of(&controller, cx, &cr).await
+    let controller = PrivateLinkServiceController::new(settings(foundation.config, management_cluster)?, cluster_index);
+    dry_run_of(&controller, &cx, &cr).await
 }
 
 /// Whether it sums up the conditions of custom resources on HostedClusters.

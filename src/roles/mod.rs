@@ -2,27 +2,29 @@
 //! a `mod` names, and a line in the registry below. Its names are in `api/role`.
 
 mod cpo;
+mod foundation;
 mod ho;
 mod management_cluster;
-
-use std::sync::Arc;
+mod shown;
 
 use anyhow::{Context as _, ensure};
 use kube::Api;
 use kube::core::ApiResource;
 use uuid::Uuid;
 
-use crate::api::{AzurePrivateLinkService, Role};
+use crate::api::Role;
 use crate::config::Config;
 use crate::controllers::context::Context;
-use crate::controllers::custom_resources::MOST;
+use crate::controllers::custom_resource::store::MOST;
 use crate::controllers::driver::Driver;
 use crate::controllers::preview::Preview;
-use crate::controllers::reconciler::CustomResourceReconciler;
+use crate::controllers::reconciler::{CustomResourceReconciler, ServedResource};
 use crate::http::ReadinessItem;
 use crate::preview::Object;
 use crate::runtime::call::within;
 use crate::runtime::watch::Scope;
+
+pub use foundation::{Foundation, excluded};
 
 /// What a role has learned before it leads.
 #[derive(Debug, Default)]
@@ -33,12 +35,10 @@ pub struct Prepared {
 
 /// What the controllers of a role work with.
 pub struct Work<'a> {
-    /// The settings.
-    pub config: &'a Config,
+    /// What they are built on.
+    pub foundation: Foundation<'a>,
     /// What the role has learned.
     pub prepared: Prepared,
-    /// What its reconciles work with.
-    pub cx: Arc<Context>,
     /// What they watch, and until when.
     pub scope: Scope,
 }
@@ -76,13 +76,13 @@ macro_rules! roles {
             }
         }
 
-        /// What a reconcile of this object by the role would do.
+        /// What a reconcile of this object by the role would do; a foundation that writes nothing is enough.
         ///
         /// # Errors
         /// A setting is missing, there is no such object, or the API server does not answer.
-        pub async fn dry_run(role: Role, config: &Config, cx: &Context, object: &Object) -> anyhow::Result<Preview> {
-            match role {
-                $(Role::$role => $file::dry_run(config, cx, object).await,)+
+        pub async fn dry_run(foundation: &Foundation<'_>, object: &Object) -> anyhow::Result<Preview> {
+            match foundation.role {
+                $(Role::$role => $file::dry_run(foundation, object).await,)+
             }
         }
     };
@@ -94,24 +94,24 @@ roles! {
 }
 
 /// The custom resource of this name, if it is served.
-async fn custom_resource(cx: &Context, object: &Object) -> anyhow::Result<AzurePrivateLinkService> {
+async fn custom_resource<R: ServedResource>(cx: &Context<R>, object: &Object) -> anyhow::Result<R> {
     let Object { namespace, name } = object;
-    let api: Api<AzurePrivateLinkService> = Api::namespaced(cx.runtime.kube.clone(), namespace);
+    let api: Api<R> = Api::namespaced(cx.runtime.kube.clone(), namespace);
     let found = within(api.get_opt(name)).await?;
-    let cr = found.with_context(|| format!("there is no AzurePrivateLinkService {namespace}/{name}"))?;
+    let cr = found.with_context(|| format!("there is no {} {namespace}/{name}", R::kind(&())))?;
     cx.resources.read(&api).await?;
     ensure!(
-        cr.metadata.deletion_timestamp.is_some() || cx.resources.serves(&cr),
+        cr.meta().deletion_timestamp.is_some() || cx.resources.serves(&cr),
         "{namespace}/{name} is not served: only the {MOST} oldest of a namespace are"
     );
     Ok(cr)
 }
 
 /// What a reconcile by this controller would do.
-async fn dry_run_of(
-    controller: &impl CustomResourceReconciler,
-    cx: &Context,
-    cr: &AzurePrivateLinkService,
+async fn dry_run_of<C: CustomResourceReconciler>(
+    controller: &C,
+    cx: &Context<C::Object>,
+    cr: &C::Object,
 ) -> anyhow::Result<Preview> {
     let inputs = controller.inputs(cx, cr).await;
     let (inputs, _) = inputs.with_context(|| format!("role {}", cx.role))?;

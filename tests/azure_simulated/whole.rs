@@ -14,7 +14,7 @@ use hyperlink::controllers::private_endpoint::PrivateEndpointController;
 use hyperlink::controllers::private_link_service::PrivateLinkServiceController;
 use hyperlink::controllers::private_link_service::frontend::FrontendMatch;
 use hyperlink::controllers::private_link_service::nat_prefix::NatSubnetRules;
-use hyperlink::controllers::private_link_service::plan::Settings;
+use hyperlink::controllers::private_link_service::settings::Settings;
 use hyperlink::controllers::reconciler::CustomResourceReconciler;
 use hyperlink::controllers::report::fingerprint;
 use hyperlink::hypershift::cluster_index::ClusterIndex;
@@ -108,7 +108,7 @@ fn guest() -> PrivateEndpointController {
     }
 }
 
-async fn reconcile<R: CustomResourceReconciler>(
+async fn reconcile<R: CustomResourceReconciler<Object = AzurePrivateLinkService>>(
     reconciler: &R,
     cx: &Context,
     cr: AzurePrivateLinkService,

@@ -189,7 +189,7 @@ impl Resource<Arm> for PrivateEndpoint {
         ];
         rules
             .into_iter()
-            .filter_map(|(differs, field)| differs.then_some(Difference::immutable(field)))
+            .filter_map(|(differs, field)| differs.then_some(Difference::by_replacement(field)))
             .collect()
     }
 
@@ -264,7 +264,7 @@ mod tests {
         };
         assert_eq!(
             new.differs(&found("Approved")),
-            [Difference::immutable("privateLinkServiceId")]
+            [Difference::by_replacement("privateLinkServiceId")]
         );
     }
 

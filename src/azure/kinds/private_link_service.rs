@@ -186,11 +186,11 @@ impl Resource<Arm> for PrivateLinkService {
         let rules = [
             (
                 !self.owned.forwards_to_desired(current),
-                Difference::immutable("loadBalancerFrontendIpConfigurations"),
+                Difference::by_replacement("loadBalancerFrontendIpConfigurations"),
             ),
             (
                 nat_subnet(current).as_ref() != Some(&self.nat_subnet),
-                Difference::immutable("ipConfigurations"),
+                Difference::by_replacement("ipConfigurations"),
             ),
             (
                 subscriptions(current, "visibility") != desired,

@@ -100,7 +100,10 @@ impl Resource<Arm> for ZoneLink {
             .and_then(Value::as_bool)
             .unwrap_or(false);
         let rules = [
-            (!self.leads_to_desired(current), Difference::immutable("virtualNetwork")),
+            (
+                !self.leads_to_desired(current),
+                Difference::by_replacement("virtualNetwork"),
+            ),
             (registers, Difference::of("registrationEnabled")),
         ];
         rules

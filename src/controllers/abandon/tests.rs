@@ -2,6 +2,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::api::AzurePrivateLinkService;
 use crate::azure::plan::Why;
 use crate::controllers::samples::{cr, id, management};
 use crate::engine::plan::Verb;
@@ -226,20 +227,6 @@ fn lock_is_reported_with_what_happens_next() {
     );
     let text = "private_dns_zone z: locked; what is locked is left if the lock stays for 10 minutes";
     assert_eq!(problem.message, text);
-}
-
-#[test]
-fn lock_on_the_guests_side_is_known_only_while_it_is_deleted() {
-    let is_locked = |kind: &str, deleted: bool| {
-        let condition = json!({"type": kind, "status": "False", "reason": "ScopeLocked", "message": "forged",
-            "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"});
-        let mut cr = cr(json!({"conditions": [condition]}), json!({}));
-        let when = deleted.then_some("2026-01-01T00:00:00Z");
-        cr.metadata.deletion_timestamp = serde_json::from_value(json!(when)).unwrap();
-        guest_is_locked(&cr)
-    };
-    assert!(is_locked("AzurePrivateDNSAvailable", true));
-    assert!(!is_locked("AzurePrivateDNSAvailable", false) && !is_locked("AzurePLSCreated", true));
 }
 
 #[test]

@@ -3,14 +3,13 @@
 
 use tokio::time::Instant;
 
-use crate::api::AzurePrivateLinkService;
 use crate::azure::arm::error::ArmError;
 use crate::azure::arm::id::same;
 use crate::azure::kinds::Kind;
 use crate::azure::plan::Step;
 use crate::controllers::context::Context;
 use crate::controllers::decision::Decision;
-use crate::controllers::observe::reader_for;
+use crate::controllers::reconciler::ServedResource;
 use crate::engine::client::Reconcile;
 use crate::engine::plan::Verb;
 use crate::engine::resource::MISSED;
@@ -19,8 +18,8 @@ use crate::engine::resource::MISSED;
 /// is released, because after that nobody reads what is left.
 ///
 /// While other resources are still there it checks only the Private Endpoint: the DNS names wait for it.
-pub(super) async fn surely_gone(cx: &Context, reconcile: Reconcile, decision: &Decision) -> bool {
-    let reader = reader_for(cx, reconcile);
+pub(super) async fn surely_gone<R: ServedResource>(cx: &Context<R>, reconcile: Reconcile, decision: &Decision) -> bool {
+    let reader = cx.arm.reader(reconcile);
     let all_gone = decision.nothing_left();
     let mut certain = true;
     // The last steps first: they prove what is gone of the earlier ones.
@@ -44,7 +43,7 @@ pub(super) async fn surely_gone(cx: &Context, reconcile: Reconcile, decision: &D
 
 /// Whether a Private Link Service that this process deleted is gone for certain because its subnet is: Azure deletes no
 /// subnet that is in use.
-fn shown_by_its_subnet(cx: &Context, step: &Step, decision: &Decision) -> bool {
+fn shown_by_its_subnet<R: ServedResource>(cx: &Context<R>, step: &Step, decision: &Decision) -> bool {
     let observations = &cx.arm.observations;
     if step.kind != Kind::PrivateLinkService || !observations.is_deleted(&step.key) {
         return false;
@@ -55,12 +54,13 @@ fn shown_by_its_subnet(cx: &Context, step: &Step, decision: &Decision) -> bool {
 }
 
 /// Holds back the PUT of a resource that the status shows and that one read did not find: the PUT would overwrite it.
-/// Only private DNS accepts a PUT on condition that the resource is new.
-pub(super) fn hold_back(cx: &Context, cr: &AzurePrivateLinkService, steps: &mut [Step], now: Instant) {
-    let status = cr.status.as_ref();
-    let recorded = status.map(|status| [&status.private_link_service_id, &status.private_endpoint_id]);
-    let recorded: Vec<&str> = recorded.into_iter().flatten().filter_map(|id| id.as_deref()).collect();
-    for step in steps.iter_mut().filter(|step| step.found.is_none()) {
+/// Where Azure accepts a PUT on condition that the resource is new, as in private DNS, that is not needed.
+pub(super) fn hold_back<R: ServedResource>(cx: &Context<R>, cr: &R, steps: &mut [Step], now: Instant) {
+    let status = cr.status_fields();
+    let ids = cx.role.spec().deleted_resources.iter();
+    let recorded: Vec<&str> = ids.filter_map(|field| status[field].as_str()).collect();
+    let overwrites = |step: &&mut Step| step.found.is_none() && !step.kind.spec().rules.create_if_new;
+    for step in steps.iter_mut().filter(overwrites) {
         let id = step.key.to_string();
         let puts = matches!(step.verb, Verb::Put(_)) && recorded.iter().any(|recorded| same(recorded, &id));
         if !puts || cx.arm.observations.is_deleted(&step.key) {

@@ -5,7 +5,6 @@ use uuid::Uuid;
 
 use super::rounds::Executed;
 use super::{Times, as_reported, await_locks, decided, release, requeue, surely_gone};
-use crate::api::AzurePrivateLinkService;
 use crate::azure::plan::Outcome;
 use crate::controllers::conclusion::{Conclusion, Findings, conclude};
 use crate::controllers::context::Context;
@@ -18,15 +17,15 @@ use crate::controllers::{abandon, outcome};
 use crate::engine::client::Reconcile;
 use crate::metrics::ReconcileResult;
 use crate::runtime::call::ReconcileError;
-use crate::runtime::reconcile::ReconcileOutcome;
+use crate::runtime::reconcile::{ReconcileOutcome, Reconciler};
 
-type Reconciled = Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError>;
+type Reconciled<C> = Result<ReconcileOutcome<<C as Reconciler>::Object>, ReconcileError>;
 type Decided<C> = Result<(Decision, <C as CustomResourceReconciler>::Found), Needs>;
 
 /// What one reconcile works with.
 pub struct Driver<'a, C: CustomResourceReconciler> {
     pub(super) controller: &'a C,
-    pub(super) cx: &'a Context,
+    pub(super) cx: &'a Context<C::Object>,
     pub(super) reconcile: Reconcile,
     pub(super) inputs: &'a C::Inputs,
 }
@@ -34,7 +33,7 @@ pub struct Driver<'a, C: CustomResourceReconciler> {
 impl<'a, C: CustomResourceReconciler> Driver<'a, C> {
     /// A driver of one reconcile, which `correlation` names in logs and calls. `inputs` are what Kubernetes shows around
     /// the custom resource.
-    pub fn new(controller: &'a C, cx: &'a Context, correlation: Uuid, inputs: &'a C::Inputs) -> Self {
+    pub fn new(controller: &'a C, cx: &'a Context<C::Object>, correlation: Uuid, inputs: &'a C::Inputs) -> Self {
         let reconcile = Reconcile {
             correlation,
             ..Reconcile::begin()
@@ -48,7 +47,7 @@ impl<'a, C: CustomResourceReconciler> Driver<'a, C> {
     }
 
     /// Reconciles the custom resource once.
-    pub async fn reconcile(&self, cr: AzurePrivateLinkService) -> Reconciled {
+    pub async fn reconcile(&self, cr: C::Object) -> Reconciled<C> {
         let lifecycle = self.controller.lifecycle(&cr, self.inputs);
         if lifecycle == Lifecycle::Nothing {
             return Ok(ReconcileOutcome::released(cr));
@@ -62,13 +61,13 @@ impl<'a, C: CustomResourceReconciler> Driver<'a, C> {
     }
 
     /// Decides, and remembers what the decision shows.
-    pub(super) fn decide(&self, lifecycle: Lifecycle, cr: &AzurePrivateLinkService, facts: &Facts) -> Decided<C> {
+    pub(super) fn decide(&self, lifecycle: Lifecycle, cr: &C::Object, facts: &Facts) -> Decided<C> {
         let decided = self.controller.decide(lifecycle, cr, self.inputs, facts)?;
         self.controller.note(cr, &decided.0);
         Ok(decided)
     }
 
-    async fn build(&self, cr: AzurePrivateLinkService) -> Reconciled {
+    async fn build(&self, cr: C::Object) -> Reconciled<C> {
         let Self {
             controller, cx, inputs, ..
         } = *self;
@@ -91,7 +90,7 @@ impl<'a, C: CustomResourceReconciler> Driver<'a, C> {
         Ok(outcome::reported(cr, requeue, &report, &decision, &outcomes))
     }
 
-    async fn teardown(&self, cr: AzurePrivateLinkService) -> Reconciled {
+    async fn teardown(&self, cr: C::Object) -> Reconciled<C> {
         let Self {
             controller, cx, inputs, ..
         } = *self;
@@ -122,7 +121,7 @@ impl<'a, C: CustomResourceReconciler> Driver<'a, C> {
     }
 
     /// What follows the steps of a teardown. Reads what is not certain.
-    async fn conclusion(&self, cr: &AzurePrivateLinkService, decision: &Decision, outcomes: &[Outcome]) -> Conclusion {
+    async fn conclusion(&self, cr: &C::Object, decision: &Decision, outcomes: &[Outcome]) -> Conclusion {
         let Self { controller, cx, .. } = *self;
         let now = Instant::now();
         let abandoned = abandon::permission(cr, cx.role, decision, outcomes, &|step| {
@@ -145,7 +144,7 @@ impl<'a, C: CustomResourceReconciler> Driver<'a, C> {
     }
 
     /// What a reconcile would do. Reads only.
-    pub async fn dry_run(&self, cr: &AzurePrivateLinkService) -> Preview {
+    pub async fn dry_run(&self, cr: &C::Object) -> Preview {
         let Self {
             controller, cx, inputs, ..
         } = *self;
@@ -172,7 +171,7 @@ impl<'a, C: CustomResourceReconciler> Driver<'a, C> {
             _ => Conclusion::Report,
         };
         match conclusion {
-            Conclusion::Release(_) => preview.add_release(),
+            Conclusion::Release(_) => preview.add_release::<C::Object>(),
             Conclusion::Wait(requeue) => preview.add_requeue(requeue),
             Conclusion::Report => {
                 preview.add_report(cr, &controller.report(lifecycle, cr, &decision, &found, &outcomes));

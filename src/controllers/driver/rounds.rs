@@ -4,14 +4,13 @@ use kube::{Resource, ResourceExt};
 use tokio::time::Instant;
 
 use super::{Driver, Times, decided, event_targets, gone, record, to_instant};
-use crate::api::AzurePrivateLinkService;
 use crate::azure::kinds::Kind;
 use crate::azure::plan::{Outcome, Step};
 use crate::controllers::context::Context;
 use crate::controllers::decision::{Decision, Lifecycle};
 use crate::controllers::event;
 use crate::controllers::facts::Facts;
-use crate::controllers::reconciler::CustomResourceReconciler;
+use crate::controllers::reconciler::{CustomResourceReconciler, ServedResource};
 use crate::engine::execute;
 use crate::hypershift::intent;
 use crate::runtime::call::ReconcileError;
@@ -21,7 +20,7 @@ use crate::runtime::event::Event;
 const ROUNDS: usize = 16;
 
 /// A decision and what came of it.
-pub(super) struct Executed<X> {
+pub(super) struct Executed<R, X> {
     /// The last decision.
     pub decision: Decision,
     /// What the controller found in addition.
@@ -29,7 +28,7 @@ pub(super) struct Executed<X> {
     /// The outcome of each step.
     pub outcomes: Vec<Outcome>,
     /// The object as it was last written.
-    pub cr: AzurePrivateLinkService,
+    pub cr: R,
 }
 
 impl<C: CustomResourceReconciler> Driver<'_, C> {
@@ -38,8 +37,8 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
     pub(super) async fn carry_out(
         &self,
         lifecycle: Lifecycle,
-        mut cr: AzurePrivateLinkService,
-    ) -> Result<Executed<C::Found>, ReconcileError> {
+        mut cr: C::Object,
+    ) -> Result<Executed<C::Object, C::Found>, ReconcileError> {
         let cx = self.cx;
         let began = Instant::now();
         let deleting_since = self.controller.deleting_since(&cr, self.inputs);
@@ -81,9 +80,9 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
     async fn record_intent(
         &self,
         lifecycle: Lifecycle,
-        cr: AzurePrivateLinkService,
+        cr: C::Object,
         decision: &Decision,
-    ) -> Result<AzurePrivateLinkService, ReconcileError> {
+    ) -> Result<C::Object, ReconcileError> {
         let cx = self.cx;
         let due = intent::due(&cr, cx.role, &decision.steps);
         let Some(intent) = decision.intent.as_deref().filter(|_| due) else {
@@ -101,7 +100,7 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
 
     /// Counts the resources that have become as desired, and emits an Event for each, and for one that was called too
     /// often.
-    async fn emit_outcomes(&self, cr: &AzurePrivateLinkService, steps: &[Step], outcomes: &[Outcome]) {
+    async fn emit_outcomes(&self, cr: &C::Object, steps: &[Step], outcomes: &[Outcome]) {
         let mut changes = Vec::new();
         for (step, outcome) in steps.iter().zip(outcomes) {
             if let Outcome::Reached(change) = outcome {
@@ -115,7 +114,7 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
         events.stands(&cr.object_ref(&()), "call budget", exhausted).await;
     }
 
-    async fn emit(&self, cr: &AzurePrivateLinkService, events: &[Event]) {
+    async fn emit(&self, cr: &C::Object, events: &[Event]) {
         let targets = event_targets(cr, self.controller.also(self.inputs));
         self.cx.runtime.events.emit(&targets, events).await;
     }
@@ -129,7 +128,7 @@ fn any_ready(steps: &[Step], outcomes: &[Outcome]) -> bool {
 }
 
 /// Invalidates what others changed between the read and the write; returns whether there was such a change.
-fn invalidate_outdated(cx: &Context, steps: &[Step], outcomes: &[Outcome]) -> bool {
+fn invalidate_outdated<R: ServedResource>(cx: &Context<R>, steps: &[Step], outcomes: &[Outcome]) -> bool {
     let mut any = false;
     for (step, outcome) in steps.iter().zip(outcomes) {
         let refused = matches!(outcome, Outcome::Failed(error) if error.status == 412);

@@ -7,6 +7,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::api::AzurePrivateLinkService;
 use crate::api::Role;
 use crate::azure::arm::error::ArmError;
 use crate::azure::kinds::Kind;

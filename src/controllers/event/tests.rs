@@ -13,6 +13,8 @@ use crate::hypershift::problem::Problem;
 
 use ConditionType::{AzureInternalLoadBalancerAvailable, AzurePLSCreated, AzurePrivateDNSAvailable};
 
+const SUMMARY: ConditionType = ConditionType::AzurePrivateLinkServiceAvailable;
+
 fn step(kind: Kind, path: &str, verb: Verb, why: Why) -> Step {
     Step {
         kind,
@@ -42,7 +44,7 @@ fn life(stored: &[NewCondition], reported: &[NewCondition]) -> Vec<&'static str>
     let mut stored = merge(&[], stored.to_vec(), Timestamp::UNIX_EPOCH);
     let mut all = Vec::new();
     for condition in reported {
-        let events = troubles(&mut standing, &stored, std::slice::from_ref(condition));
+        let events = troubles(&mut standing, SUMMARY, &stored, std::slice::from_ref(condition));
         all.extend(events.iter().map(|event| event.what.reason()));
         stored = merge(&stored, vec![condition.clone()], Timestamp::UNIX_EPOCH);
     }
@@ -107,7 +109,7 @@ fn summary_adds_no_event_to_that_of_the_failing_part() {
         condition_of(&problem),
         fails(ConditionType::AzurePrivateLinkServiceAvailable, &whole, Some(1)),
     ];
-    assert_eq!(troubles(&mut ProblemsByTopic::new(), &[], &own).len(), 1);
+    assert_eq!(troubles(&mut ProblemsByTopic::new(), SUMMARY, &[], &own).len(), 1);
 }
 
 #[test]
@@ -166,7 +168,7 @@ fn throttling_of_one_call_after_another_is_published_once() {
 fn one_problem_in_two_conditions_is_published_once() {
     let problem = Problem::new(Reason::IdentityMismatch, "x");
     let own = [AzureInternalLoadBalancerAvailable, AzurePLSCreated].map(|kind| fails(kind, &problem, Some(1)));
-    assert_eq!(troubles(&mut ProblemsByTopic::new(), &[], &own).len(), 1);
+    assert_eq!(troubles(&mut ProblemsByTopic::new(), SUMMARY, &[], &own).len(), 1);
 }
 
 #[test]
@@ -174,7 +176,7 @@ fn refusal_of_the_other_role_is_not_published_again() {
     let problem = Problem::new(Reason::IdentityMismatch, "x");
     let theirs = merge(&[], vec![condition_of(&problem)], Timestamp::UNIX_EPOCH);
     let own = [fails(AzurePrivateDNSAvailable, &problem, Some(1))];
-    assert_eq!(troubles(&mut ProblemsByTopic::new(), &theirs, &own), []);
+    assert_eq!(troubles(&mut ProblemsByTopic::new(), SUMMARY, &theirs, &own), []);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::api::hypershift::{ClusterSpec, PrivateType};
 use crate::api::markers::CLUSTER_ANNOTATION;
 use crate::api::{AzurePrivateLinkService, ClusterRef, ConditionType, Reason, Status};
 use crate::controllers::contention::PublishedConditions;
-use crate::controllers::report;
+use crate::controllers::custom_resource::CustomResource;
 use crate::hypershift::conditions;
 
 /// Whether a HostedCluster is to have these conditions: on Azure, and not by Swift.
@@ -102,7 +102,7 @@ struct Summary {
 
 /// The summary of one condition. What no custom resource reports is Unknown; one False outweighs all.
 fn summed_up(kind: ConditionType, crs: &[&AzurePrivateLinkService]) -> Summary {
-    let reported = crs.iter().filter_map(|cr| conditions::get(report::stored(cr), kind));
+    let reported = crs.iter().filter_map(|cr| conditions::get(cr.conditions(), kind));
     let reported: Vec<_> = reported.collect();
     let failing = reported.iter().filter(|one| one.status == Status::False.as_str());
     let failing: Vec<&str> = failing.map(|one| one.message.as_str()).collect();

@@ -4,6 +4,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::api::AzurePrivateLinkService;
 use crate::api::{ConditionType, Reason};
 use crate::controllers::samples::{ALIAS, cr, guest, id};
 use crate::engine::failure::Class;
@@ -139,7 +140,7 @@ fn last_reconcile_of_a_deletion_removes_the_finalizer() {
     let gone = decision(vec![step(Verb::Keep, Why::UpToDate)]);
     preview.add_decision(&ready(json!({})), &gone, Vec::new());
     assert!(!preview.pending);
-    preview.add_release();
+    preview.add_release::<AzurePrivateLinkService>();
     assert!(preview.pending);
     assert_eq!(preview.finalizers[0].verb, "remove");
 }

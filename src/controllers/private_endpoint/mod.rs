@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::ResourceExt;
+use kube::{Resource, ResourceExt};
 use serde_json::Value;
 use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
@@ -205,7 +205,7 @@ impl CustomResourceReconciler for PrivateEndpointController {
         let held = inputs.to_be_held(cr).filter(|_| lifecycle == Lifecycle::Build);
         let change = held.map(|_| FinalizerChange {
             verb: "set",
-            kind: "HostedControlPlane",
+            kind: HostedControlPlane::kind(&()),
             finalizer: HCP_FINALIZER,
         });
         change.into_iter().collect()

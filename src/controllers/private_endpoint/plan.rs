@@ -192,7 +192,7 @@ pub fn build(
         }
     };
     desired.note_address(&endpoint);
-    let zones = build_zones(&desired.zones, usable_address(&endpoint), facts)?;
+    let zones = build_zones(&desired.zones, approved_address(&endpoint), facts)?;
     let steps = [vec![endpoint], zones].concat();
     let decision = Decision {
         intent: Some(intent_of(cr, &control_plane.identity, &desired, &steps)),
@@ -253,7 +253,7 @@ pub(super) fn proven_endpoint(desired: &PrivateEndpoint, facts: &Facts) -> Priva
 }
 
 /// The address for the records: that of a ready endpoint whose connection is approved.
-fn usable_address(endpoint: &Step) -> Option<IpAddr> {
+fn approved_address(endpoint: &Step) -> Option<IpAddr> {
     endpoint
         .ready()
         .filter(|body| approval(body) == Approval::Approved)

@@ -11,10 +11,12 @@ use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_endpoint::{Approval, address, approval};
 use crate::azure::plan::{Outcome, Step, Why};
 use crate::controllers::abandon;
-use crate::controllers::decision::{Decision, blocking_problem, error_of, first_problem, step_problem};
-use crate::controllers::report::{Report, fails, fails_unless_unread, stored};
+use crate::controllers::custom_resource::CustomResource;
+use crate::controllers::decision::{Decision, error_of};
+use crate::controllers::report::{Report, fails, fails_unless_unread};
+use crate::controllers::step_problem::{blocking_problem, first_problem, step_problem};
 use crate::engine::failure::Class;
-use crate::hypershift::conditions::{self, NewCondition};
+use crate::hypershift::conditions::NewCondition;
 use crate::hypershift::problem::Problem;
 
 /// The report of a reconcile that makes or repairs the guest's side.
@@ -89,7 +91,7 @@ fn deleting(
 }
 
 fn finish(cr: &AzurePrivateLinkService, mut own: Vec<NewCondition>, fields: Map<String, Value>) -> Report {
-    own.push(conditions::summary(stored(cr), &own, cr.metadata.generation));
+    own.push(cr.summary(&own));
     Report {
         conditions: own,
         fields,

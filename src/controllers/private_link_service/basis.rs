@@ -1,7 +1,7 @@
 //! What each decision of the HO role is made from, and why one stops. Data only.
 
 use super::plan::PrivateLinkServiceInputs;
-use super::plan::Settings;
+use super::settings::Settings;
 use crate::api::AzurePrivateLinkService;
 use crate::controllers::decision::Decision;
 use crate::controllers::facts::{Facts, Needs};

@@ -8,13 +8,14 @@ mod observe;
 mod ownership;
 pub mod plan;
 mod preview;
-mod refusals;
+mod refused_prefixes;
 mod remembered;
 mod reports;
 mod revocation;
 #[cfg(test)]
 mod samples;
 mod service_id;
+pub mod settings;
 pub mod status;
 mod subnet;
 pub mod teardown;
@@ -52,14 +53,14 @@ const PREFIX_REFUSED: &str = "nat_prefix_refused";
 
 /// The controller of the HO role.
 pub struct PrivateLinkServiceController {
-    settings: plan::Settings,
+    settings: settings::Settings,
     cluster_index: Arc<ClusterIndex>,
     remembered: Remembered,
 }
 
 impl PrivateLinkServiceController {
     /// A controller with the operator's settings and the index of all clusters.
-    pub fn new(settings: plan::Settings, cluster_index: Arc<ClusterIndex>) -> Self {
+    pub fn new(settings: settings::Settings, cluster_index: Arc<ClusterIndex>) -> Self {
         Self {
             settings,
             cluster_index,
@@ -192,7 +193,7 @@ impl CustomResourceReconciler for PrivateLinkServiceController {
         waits::slow_down(cx, &uid, &waits::awaited(cr, inputs), decision);
         let at_once = self
             .remembered
-            .chooses_again(&uid, &decision.steps, outcomes, &cx.arm.observations);
+            .note_refused_prefix(&uid, &decision.steps, outcomes, &cx.arm.observations);
         at_once.then(|| Requeue::new(Duration::ZERO, PREFIX_REFUSED))
     }
 

@@ -9,12 +9,13 @@ use kube::{Api, Resource, ResourceExt};
 
 use super::connecting::Connecting;
 use super::frontend::{FrontendMatch, ServiceFacts};
-use super::plan::{PrivateLinkServiceInputs, Settings};
+use super::plan::PrivateLinkServiceInputs;
+use super::settings::Settings;
 use crate::api::markers::{ADOPT_FROM, HO_FINALIZER, HO_INTENT, SERVICES};
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, held_by};
 use crate::azure::arm::id::{is_uuid, lower};
 use crate::controllers::context::Context;
-use crate::controllers::custom_resources;
+use crate::controllers::custom_resource::store;
 use crate::hypershift::claims::{self, Claim, Claims, Holder};
 use crate::hypershift::cluster_index::ClusterIndex;
 use crate::hypershift::identity::{self, DeletedCluster, Identity, Traces};
@@ -43,7 +44,7 @@ pub(super) async fn read_inputs(
     let deleting = cr.metadata.deletion_timestamp.is_some();
     let made = recorded.as_ref().is_some_and(|recorded| recorded.nat_subnet_made);
     let siblings = if deleting || (!made && cr.spec.nat_subnet_id.is_none()) {
-        custom_resources::siblings(cx, cr, deleting).await?
+        store::siblings(cx, cr, deleting).await?
     } else {
         Vec::new()
     };

@@ -7,7 +7,7 @@ use ipnet::Ipv4Net;
 use tokio::time::Instant;
 
 use super::nat_prefix::{self, Refused};
-use super::refusals::Refusals;
+use super::refused_prefixes::RefusedPrefixes;
 use super::teardown;
 use crate::api::Reason;
 use crate::azure::arm::id::ResourceId;
@@ -30,7 +30,7 @@ pub(super) struct Remembered {
 #[derive(Debug, Default)]
 struct RememberedResource {
     /// Prefixes that Azure refused.
-    refused: Refusals,
+    refused: RefusedPrefixes,
     /// The NAT subnet that the cluster's own Private Link Service used when it was last read.
     shown_subnet: Option<ResourceId>,
     /// Since when the Private Endpoint of HyperShift's guest side is missing from the connections.
@@ -72,7 +72,7 @@ impl Remembered {
     /// Whether to reconcile at once to choose another prefix, because Azure refused the last one as overlapping:
     /// usually another cluster was quicker. The refused prefix is left out, and the next one is chosen from a fresh
     /// read of the network.
-    pub(super) fn chooses_again(
+    pub(super) fn note_refused_prefix(
         &self,
         uid: &str,
         steps: &[Step],
@@ -84,7 +84,7 @@ impl Remembered {
             return false;
         };
         if step.ready().is_some() {
-            self.with(uid, |entry| entry.refused = Refusals::default());
+            self.with(uid, |entry| entry.refused = RefusedPrefixes::default());
             return false;
         }
         let Outcome::Failed(error) = outcome else {

@@ -6,6 +6,7 @@ use kube::{Resource, ResourceExt};
 use super::plan::PrivateLinkServiceInputs;
 use crate::api::AzurePrivateLinkService;
 use crate::controllers::context::Context;
+use crate::controllers::custom_resource::guest_is_locked;
 use crate::controllers::decision::Decision;
 use crate::controllers::{abandon, event};
 use crate::hypershift::identity::DeletedCluster;
@@ -13,7 +14,7 @@ use crate::runtime::event::{Event, What};
 
 /// Emits an Event on the HostedCluster if a lock stops the deletion of the guest's side: the namespace accepts none.
 pub(super) async fn guest_lock(cx: &Context, cr: &AzurePrivateLinkService, hosted: Option<&ObjectReference>) {
-    let note = abandon::guest_is_locked(cr).then(|| {
+    let note = guest_is_locked(cr).then(|| {
         format!(
             "the guest's side cannot be deleted: ScopeLocked; {}",
             abandon::LOCKED_STAYS

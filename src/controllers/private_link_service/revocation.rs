@@ -7,8 +7,8 @@ use kube::ResourceExt;
 
 use super::basis::Basis;
 use super::ownership;
-use super::plan::Settings;
 use super::service_id;
+use super::settings::Settings;
 use crate::api::AzurePrivateLinkService;
 use crate::api::markers::SERVICES;
 use crate::azure::arm::id::{ResourceId, SubscriptionId};

@@ -3,7 +3,8 @@
 use super::connecting::Connecting;
 use super::frontend::{FrontendMatch, ServiceFacts};
 use super::nat_prefix::NatSubnetRules;
-use super::plan::{PrivateLinkServiceInputs, Settings};
+use super::plan::PrivateLinkServiceInputs;
+use super::settings::Settings;
 use crate::azure::arm::id::SubscriptionId;
 use crate::controllers::samples::{MANAGEMENT, identity};
 use crate::hypershift::identity::DeletedCluster;

@@ -3,7 +3,7 @@
 use kube::ResourceExt;
 
 use super::basis::{Basis, Stop};
-use super::plan::Settings;
+use super::settings::Settings;
 use crate::api::markers::HO_INTENT;
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::arm::id::{IdError, ResourceId, same};

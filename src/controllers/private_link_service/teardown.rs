@@ -12,7 +12,8 @@ use kube::ResourceExt;
 
 use self::leftover::Leftover;
 use super::basis::{Basis, Stop};
-use super::plan::{PrivateLinkServiceInputs, Settings, disconnect};
+use super::plan::{PrivateLinkServiceInputs, disconnect};
+use super::settings::Settings;
 use super::{ownership, revocation, service_id};
 use crate::api::markers::{CPO_FINALIZER, HO_INTENT, SERVICES};
 use crate::api::{AzurePrivateLinkService, Reason, held_by};

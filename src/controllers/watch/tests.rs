@@ -9,7 +9,7 @@ use super::*;
 use crate::api::Role;
 use crate::api::markers::CLUSTER_ANNOTATION;
 use crate::controllers::context::sample::{self, Script};
-use crate::controllers::custom_resources::CustomResources;
+use crate::controllers::custom_resource::store::CustomResourceStore;
 use crate::controllers::samples;
 use crate::runtime::call::ReconcileError;
 use crate::runtime::pace::Fingerprint;
@@ -93,7 +93,7 @@ fn control_plane(name: &str) -> HostedControlPlane {
 
 #[test]
 fn change_around_many_that_are_not_served_wakes_those_that_are() {
-    let known = CustomResources::new(Role::Cpo);
+    let known = CustomResourceStore::<AzurePrivateLinkService>::new(Role::Cpo);
     known.heard(&Event::Init);
     for number in 0..1_500 {
         let mut cr = object(&number.to_string());

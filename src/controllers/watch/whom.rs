@@ -8,7 +8,7 @@ use kube::{Resource, ResourceExt};
 
 use crate::api::markers::{CLUSTER_ANNOTATION, SERVICES};
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, Reason};
-use crate::controllers::custom_resources::CustomResources;
+use crate::controllers::custom_resource::store::CustomResourceStore;
 use crate::hypershift::claims::{Claim, Holder};
 use crate::hypershift::cluster_index::ClusterIndex;
 use crate::hypershift::names;
@@ -16,7 +16,7 @@ use crate::hypershift::names;
 /// The custom resources that are served and that depend on a HostedCluster: its own, those of clusters that name what
 /// it names, and those that were refused because another cluster had what they name.
 pub(super) fn concerned(
-    known: &CustomResources,
+    known: &CustomResourceStore<AzurePrivateLinkService>,
     cluster_index: &ClusterIndex,
     cluster: &HostedCluster,
 ) -> Vec<Arc<AzurePrivateLinkService>> {
@@ -61,7 +61,7 @@ pub(super) fn hosted_cluster_of(cr: &AzurePrivateLinkService) -> Option<ObjectRe
 /// The custom resources in the namespace of a control plane that are served: there may be thousands of others, and
 /// whoever may write in the namespace can change its control plane as often as he likes.
 pub(super) fn in_its_namespace(
-    known: &CustomResources,
+    known: &CustomResourceStore<AzurePrivateLinkService>,
     control_plane: &HostedControlPlane,
 ) -> Vec<Arc<AzurePrivateLinkService>> {
     known.of_namespace(&control_plane.namespace().unwrap_or_default())

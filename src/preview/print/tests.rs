@@ -60,7 +60,7 @@ fn drifted() -> Preview {
         decision: decision(Verb::Delete, Why::Replace(vec!["subnet"])),
         finalizers: vec![FinalizerChange {
             verb: "set",
-            kind: "HostedControlPlane",
+            kind: "HostedControlPlane".into(),
             finalizer: "hypershift.openshift.io/azure-pls-endpoint-cleanup",
         }],
         intent: Some(json!({"cluster": "example"})),

@@ -141,7 +141,10 @@ fn only_another_subnet_of_the_first_nat_address_is_a_difference() {
         &["properties", "ipConfigurations"],
         json!([nat("other", true), nat("nat", false)]),
     );
-    assert_eq!(desired().differs(&body), [Difference::immutable("ipConfigurations")]);
+    assert_eq!(
+        desired().differs(&body),
+        [Difference::by_replacement("ipConfigurations")]
+    );
 }
 
 #[test]
@@ -183,7 +186,7 @@ fn other_frontend_needs_a_new_service() {
         &["properties", "loadBalancerFrontendIpConfigurations"],
         json!([{"id": "other"}]),
     );
-    let expected = Difference::immutable("loadBalancerFrontendIpConfigurations");
+    let expected = Difference::by_replacement("loadBalancerFrontendIpConfigurations");
     assert_eq!(desired().differs(&body), [expected]);
 }
 

@@ -9,6 +9,7 @@ use crate::controllers::private_endpoint::dns::NEEDS_ADDRESS;
 use crate::controllers::private_endpoint::plan::desired_resources;
 use crate::controllers::samples::{ALIAS, cr, identity};
 use crate::engine::plan::Verb;
+use crate::hypershift::conditions;
 
 fn resource() -> AzurePrivateLinkService {
     let time = "2026-01-01T00:00:00Z";

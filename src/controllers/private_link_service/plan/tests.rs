@@ -6,10 +6,12 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::azure::arm::error::ArmError;
-use crate::azure::arm::id::lower;
+use crate::azure::arm::id::{SubscriptionId, lower};
+use crate::azure::arm::scope::AzureScope;
 use crate::controllers::private_link_service::samples::{inputs, settings};
 use crate::controllers::samples::{MANAGEMENT, cr, decided, guest, id, identity, management};
 use crate::engine::failure::Class;
+use crate::hypershift::names::FrontendMatch;
 
 mod limits;
 mod recorded;

@@ -12,7 +12,7 @@ use crate::azure::plan::{Step, Why};
 use crate::controllers::abandon::LEFT_AFTER;
 use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::private_link_service::basis::Basis;
-use crate::controllers::private_link_service::plan::Settings;
+use crate::controllers::private_link_service::settings::Settings;
 use crate::engine::plan::{Verb, ensure_absent};
 use crate::hypershift::identity::Identity;
 use crate::hypershift::intent::HoIntent;

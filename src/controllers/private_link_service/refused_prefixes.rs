@@ -30,12 +30,12 @@ struct Refusal {
 
 /// The refused prefixes, the latest last.
 #[derive(Debug, Default)]
-pub(super) struct Refusals {
+pub(super) struct RefusedPrefixes {
     all: Vec<Refusal>,
     in_a_row: u32,
 }
 
-impl Refusals {
+impl RefusedPrefixes {
     /// Records a refused prefix. Returns whether to try another one at once, or to wait as after any other refusal.
     pub(super) fn add(&mut self, prefix: Ipv4Net, layout: Option<u64>, now: Instant) -> bool {
         let refused = Refused { prefix, layout };
@@ -71,7 +71,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn prefixes_that_are_all_refused_are_waited_out() {
-        let (mut refusals, now) = (Refusals::default(), Instant::now());
+        let (mut refusals, now) = (RefusedPrefixes::default(), Instant::now());
         for n in 1..16 {
             assert!(
                 refusals.add(prefix(n), None, now),
@@ -89,7 +89,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn refusal_of_a_prefix_ends_later_each_time() {
-        let (mut refusals, mut now) = (Refusals::default(), Instant::now());
+        let (mut refusals, mut now) = (RefusedPrefixes::default(), Instant::now());
         let mut duration = |layout| {
             refusals.add(prefix(1), layout, now);
             let began = now;

@@ -1,5 +1,4 @@
-//! Reports on the objects that the controllers keep in memory: the state of each custom resource, and whether the
-//! watches deliver news.
+//! What metrics show of each AzurePrivateLinkService.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,38 +6,20 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
-use tokio::sync::watch::Receiver;
 
 use crate::api::markers::SERVICES;
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Status};
 use crate::azure::arm::id::ResourceId;
-use crate::controllers::custom_resources::CustomResources;
-use crate::http::ReadinessItem;
+use crate::controllers::custom_resource::store::CustomResourceStore;
 use crate::hypershift::conditions;
 use crate::metrics::{Metrics, ObservedCondition, ObservedObject};
-use crate::runtime::watch_health::Health;
 
 /// Makes metrics show the custom resources that are served.
-pub(super) fn show_objects(resources: Arc<CustomResources>, metrics: &Metrics) {
+pub(super) fn show_objects(resources: Arc<CustomResourceStore<AzurePrivateLinkService>>, metrics: &Metrics) {
     metrics.list_objects_with(move || {
         let now = Timestamp::now();
         resources.shown().iter().map(|cr| observed_object(cr, now)).collect()
     });
-}
-
-/// Reports the state of the watches to readiness. A process that once had all lists continues with what it knows: to
-/// take it out of service would help nobody.
-pub(super) async fn follow_watches(mut health: Receiver<Health>, item: ReadinessItem) {
-    loop {
-        match &*health.borrow_and_update() {
-            Health::Unlisted(why) => item.waiting(why),
-            Health::Good => item.ready_as("running"),
-            Health::Failing(why) => item.ready_as(&format!("running; {why}")),
-        }
-        if health.changed().await.is_err() {
-            return;
-        }
-    }
 }
 
 fn observed_object(cr: &AzurePrivateLinkService, now: Timestamp) -> ObservedObject {

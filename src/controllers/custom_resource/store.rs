@@ -16,12 +16,11 @@ use kube::{Api, ResourceExt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::Instant;
 
-use super::context::Context;
-use crate::api::markers::{CPO_FINALIZER, HO_FINALIZER};
-use crate::api::{AzurePrivateLinkService, ClusterRef, Role, held_by};
+use crate::api::{ClusterRef, Role, held_by};
+use crate::controllers::context::Context;
+use crate::controllers::reconciler::ServedResource;
 use crate::hypershift::claims::Holder;
 use crate::runtime::call::{ReconcileError, within};
-use crate::runtime::prune::Prune;
 
 /// How many custom resources of a namespace are served; HyperShift creates two.
 pub const MOST: usize = 8;
@@ -34,8 +33,6 @@ const REPORTED_FOR: Duration = Duration::from_secs(600);
 
 /// How many custom resources are read at once from a list.
 const PAGE: u32 = 10;
-
-type Reference = ObjectRef<AzurePrivateLinkService>;
 
 /// The custom resources of one namespace.
 #[derive(Debug, Default)]
@@ -64,20 +61,20 @@ impl Reported {
 }
 
 impl Namespace {
-    fn insert(&mut self, cr: &AzurePrivateLinkService, role: Role) {
-        if cr.metadata.deletion_timestamp.is_none() {
+    fn insert(&mut self, cr: &impl ServedResource, role: Role) {
+        if cr.meta().deletion_timestamp.is_none() {
             self.staying.insert(Holder::of(cr));
             return;
         }
         if held_by(cr, role.finalizer()) {
             self.deleting_of_role.insert(Holder::of(cr));
         }
-        if held_by(cr, HO_FINALIZER) || held_by(cr, CPO_FINALIZER) {
+        if Role::ALL.iter().any(|role| held_by(cr, role.finalizer())) {
             self.deleting_of_any.insert(Holder::of(cr));
         }
     }
 
-    fn remove(&mut self, cr: &AzurePrivateLinkService) {
+    fn remove(&mut self, cr: &impl ServedResource) {
         let holder = Holder::of(cr);
         for all in [&mut self.staying, &mut self.deleting_of_role, &mut self.deleting_of_any] {
             all.remove(&holder);
@@ -109,30 +106,30 @@ fn is_one_of_oldest(all: &BTreeSet<Holder>, holder: &Holder) -> bool {
     all.iter().take(MOST).any(|one| one == holder)
 }
 
-struct ResourcesState {
+struct StoreState<R: ServedResource> {
     role: Role,
-    writer: Writer<AzurePrivateLinkService>,
+    writer: Writer<R>,
     namespaces: HashMap<String, Namespace>,
     listed: bool,
-    followers: Vec<UnboundedSender<Arc<AzurePrivateLinkService>>>,
-    promoted: Vec<UnboundedSender<Reference>>,
+    followers: Vec<UnboundedSender<Arc<R>>>,
+    promoted: Vec<UnboundedSender<ObjectRef<R>>>,
 }
 
 /// The custom resources that one role watches.
-pub struct CustomResources {
+pub struct CustomResourceStore<R: ServedResource> {
     role: Role,
-    store: Store<AzurePrivateLinkService>,
-    state: Mutex<ResourcesState>,
+    store: Store<R>,
+    state: Mutex<StoreState<R>>,
 }
 
-impl CustomResources {
+impl<R: ServedResource> CustomResourceStore<R> {
     /// Without any custom resource yet.
     pub fn new(role: Role) -> Self {
         let writer = Writer::new(());
         Self {
             role,
             store: writer.as_reader(),
-            state: Mutex::new(ResourcesState {
+            state: Mutex::new(StoreState {
                 role,
                 writer,
                 namespaces: HashMap::new(),
@@ -143,36 +140,36 @@ impl CustomResources {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, ResourcesState> {
+    fn state(&self) -> MutexGuard<'_, StoreState<R>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// All of them, served or not.
-    pub fn store(&self) -> Store<AzurePrivateLinkService> {
+    pub fn store(&self) -> Store<R> {
         self.store.clone()
     }
 
     /// One of them, as last observed.
-    pub fn get(&self, object: &ClusterRef) -> Option<Arc<AzurePrivateLinkService>> {
-        self.store.get(&Reference::new(&object.name).within(&object.namespace))
+    pub fn get(&self, object: &ClusterRef) -> Option<Arc<R>> {
+        self.store.get(&ObjectRef::new(&object.name).within(&object.namespace))
     }
 
     /// Each custom resource that is added, changed or removed, from now on.
-    pub fn follow(&self) -> impl Stream<Item = Arc<AzurePrivateLinkService>> + Send + Unpin + use<> {
+    pub fn follow(&self) -> impl Stream<Item = Arc<R>> + Send + Unpin + use<R> {
         let (sender, receiver) = unbounded_channel();
         self.state().followers.push(sender);
         items(receiver)
     }
 
     /// Each custom resource that is served because an older one is gone, from now on.
-    pub fn promoted(&self) -> impl Stream<Item = Reference> + Send + Unpin + use<> {
+    pub fn promoted(&self) -> impl Stream<Item = ObjectRef<R>> + Send + Unpin + use<R> {
         let (sender, receiver) = unbounded_channel();
         self.state().promoted.push(sender);
         items(receiver)
     }
 
     /// Applies an event of the watch.
-    pub fn heard(&self, event: &Event<AzurePrivateLinkService>) {
+    pub fn heard(&self, event: &Event<R>) {
         let mut state = self.state();
         match event {
             Event::Init | Event::InitApply(_) => state.writer.apply_watcher_event(event),
@@ -190,7 +187,7 @@ impl CustomResources {
     }
 
     /// Lists the custom resources of a namespace, for a process that does not watch.
-    pub async fn read(&self, api: &Api<AzurePrivateLinkService>) -> Result<(), ReconcileError> {
+    pub async fn read(&self, api: &Api<R>) -> Result<(), ReconcileError> {
         self.heard(&Event::Init);
         let mut params = ListParams::default().limit(PAGE);
         loop {
@@ -214,8 +211,8 @@ impl CustomResources {
 
     /// Whether the role serves a custom resource: one of the oldest of its namespace, or of those there that are being
     /// deleted and that the role holds.
-    pub fn serves(&self, cr: &AzurePrivateLinkService) -> bool {
-        let is_deleting = cr.metadata.deletion_timestamp.is_some();
+    pub fn serves(&self, cr: &R) -> bool {
+        let is_deleting = cr.meta().deletion_timestamp.is_some();
         if is_deleting && !held_by(cr, self.role.finalizer()) {
             return false;
         }
@@ -248,7 +245,7 @@ impl CustomResources {
 
     /// Those that metrics show: the oldest of each namespace, and of those there that are being deleted and that a role
     /// holds.
-    pub fn shown(&self) -> Vec<Arc<AzurePrivateLinkService>> {
+    pub fn shown(&self) -> Vec<Arc<R>> {
         let mut all = self.store.state();
         let state = self.state();
         all.retain(|cr| {
@@ -261,7 +258,7 @@ impl CustomResources {
     }
 
     /// Those of a namespace that the role serves, those being deleted last.
-    pub fn of_namespace(&self, namespace: &str) -> Vec<Arc<AzurePrivateLinkService>> {
+    pub fn of_namespace(&self, namespace: &str) -> Vec<Arc<R>> {
         let state = self.state();
         let Some(all) = state.namespaces.get(namespace) else {
             return Vec::new();
@@ -279,26 +276,25 @@ impl CustomResources {
     }
 }
 
-impl ResourcesState {
-    fn namespace_of(&self, cr: &AzurePrivateLinkService) -> Option<&Namespace> {
-        self.namespaces
-            .get(cr.metadata.namespace.as_deref().unwrap_or_default())
+impl<R: ServedResource> StoreState<R> {
+    fn namespace_of(&self, cr: &R) -> Option<&Namespace> {
+        self.namespaces.get(cr.meta().namespace.as_deref().unwrap_or_default())
     }
 
-    fn relisted(&mut self, all: &[Arc<AzurePrivateLinkService>]) {
+    fn relisted(&mut self, all: &[Arc<R>]) {
         let before = std::mem::take(&mut self.namespaces);
         for cr in all {
             let name = cr.namespace().unwrap_or_default();
             let reported = before.get(&name).and_then(|namespace| namespace.reported);
             let namespace = self.namespaces.entry(name).or_default();
             namespace.reported = reported;
-            namespace.insert(cr, self.role);
+            namespace.insert(cr.as_ref(), self.role);
             self.notify(cr);
         }
         self.listed = true;
     }
 
-    fn changed(&mut self, cr: &AzurePrivateLinkService, before: Option<&AzurePrivateLinkService>, gone: bool) {
+    fn changed(&mut self, cr: &R, before: Option<&R>, gone: bool) {
         let name = cr.namespace().unwrap_or_default();
         let namespace = self.namespaces.entry(name.clone()).or_default();
         let served: Vec<Holder> = namespace.served().cloned().collect();
@@ -310,9 +306,9 @@ impl ResourcesState {
         }
         let own = Holder::of(cr);
         let now = namespace.served();
-        let promoted: Vec<Reference> = now
+        let promoted: Vec<ObjectRef<R>> = now
             .filter(|holder| **holder != own && !served.contains(holder))
-            .map(|holder| Reference::new(&holder.object.name).within(&name))
+            .map(|holder| ObjectRef::new(&holder.object.name).within(&name))
             .collect();
         let all_served = namespace.unserved() == 0;
         if let Some(reported) = &mut namespace.reported {
@@ -330,25 +326,21 @@ impl ResourcesState {
         self.notify(&Arc::new(cr.clone()));
     }
 
-    fn notify(&mut self, cr: &Arc<AzurePrivateLinkService>) {
+    fn notify(&mut self, cr: &Arc<R>) {
         self.followers.retain(|sender| sender.send(Arc::clone(cr)).is_ok());
     }
 }
 
-fn items<T: Send>(mut receiver: UnboundedReceiver<T>) -> impl Stream<Item = T> + Send + Unpin {
+fn items<T: Send>(mut receiver: UnboundedReceiver<T>) -> impl Stream<Item = T> + Send + Unpin + use<T> {
     stream::poll_fn(move |cx| receiver.poll_recv(cx))
 }
 
 /// The other custom resources of a namespace that are served. With `again` they are read from the API server: a
 /// decision on a deletion must not rely on what watches have shown.
-pub async fn siblings(
-    cx: &Context,
-    cr: &AzurePrivateLinkService,
-    again: bool,
-) -> Result<Vec<Arc<AzurePrivateLinkService>>, ReconcileError> {
+pub async fn siblings<R: ServedResource>(cx: &Context<R>, cr: &R, again: bool) -> Result<Vec<Arc<R>>, ReconcileError> {
     let namespace = cr.namespace().unwrap_or_default();
     let mut all = cx.resources.of_namespace(&namespace);
-    all.retain(|other| other.metadata.uid != cr.metadata.uid);
+    all.retain(|other| other.meta().uid != cr.meta().uid);
     if !again {
         return Ok(all);
     }
@@ -356,12 +348,12 @@ pub async fn siblings(
 }
 
 /// These custom resources of a namespace as they are now.
-pub async fn read_again(
+pub async fn read_again<R: ServedResource>(
     kube: &kube::Client,
     namespace: &str,
-    known: Vec<Arc<AzurePrivateLinkService>>,
-) -> Result<Vec<Arc<AzurePrivateLinkService>>, ReconcileError> {
-    let api: Api<AzurePrivateLinkService> = Api::namespaced(kube.clone(), namespace);
+    known: Vec<Arc<R>>,
+) -> Result<Vec<Arc<R>>, ReconcileError> {
+    let api: Api<R> = Api::namespaced(kube.clone(), namespace);
     let reads = known
         .into_iter()
         .map(async |cr| within(api.get_opt(&cr.name_any())).await);

@@ -2,6 +2,8 @@ use futures::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::api::AzurePrivateLinkService;
+use crate::api::markers::CPO_FINALIZER;
 use crate::controllers::samples;
 
 /// One that was made in this minute.
@@ -21,8 +23,8 @@ fn deleting(mut cr: AzurePrivateLinkService, finalizers: &[&str]) -> AzurePrivat
 }
 
 /// The custom resources `c0`, the oldest, to `c<number - 1>` of one namespace.
-fn crowd(number: usize) -> CustomResources {
-    let all = CustomResources::new(Role::Cpo);
+fn crowd(number: usize) -> CustomResourceStore<AzurePrivateLinkService> {
+    let all = CustomResourceStore::new(Role::Cpo);
     all.heard(&Event::Init);
     for minute in 0..number {
         all.heard(&Event::InitApply(made(&format!("c{minute}"), minute)));
@@ -31,7 +33,7 @@ fn crowd(number: usize) -> CustomResources {
     all
 }
 
-fn names(all: &CustomResources) -> Vec<String> {
+fn names(all: &CustomResourceStore<AzurePrivateLinkService>) -> Vec<String> {
     all.of_namespace("clusters-example")
         .iter()
         .map(|cr| cr.name_any())
@@ -160,7 +162,7 @@ fn of_ten_deleted_in_one_namespace_all_are_served_in_turn() {
     let woken = |promoted: &mut _| -> Vec<String> {
         let next = || StreamExt::next(promoted).now_or_never().flatten();
         std::iter::from_fn(next)
-            .map(|reference: Reference| reference.name)
+            .map(|reference: ObjectRef<AzurePrivateLinkService>| reference.name)
             .collect()
     };
     woken(&mut promoted);

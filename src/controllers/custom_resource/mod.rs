@@ -1,0 +1,51 @@
+//! The custom resources that controllers reconcile, a file each; and `store`, those that one role watches.
+
+mod azure_private_link_service;
+pub mod store;
+
+use std::fmt::Debug;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::Resource;
+use kube::core::NamespaceResourceScope;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::api::{ConditionType, Role};
+use crate::hypershift::conditions::NewCondition;
+
+pub use azure_private_link_service::guest_is_locked;
+
+/// What a reconcile has to know of a custom resource, beside what its roles say in their `SPEC`.
+pub trait CustomResource:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Clone
+    + Debug
+    + Serialize
+    + DeserializeOwned
+    + Send
+    + Sync
+    + 'static
+{
+    /// The condition that sums up all others.
+    const SUMMARY: ConditionType;
+
+    /// The annotations whose change needs a reconcile.
+    const READ_ANNOTATIONS: &'static [&'static str];
+
+    /// The conditions that the status has, of all roles.
+    fn conditions(&self) -> &[Condition];
+
+    /// The status as it is stored; null if there is none.
+    fn status_fields(&self) -> Value;
+
+    /// The condition about what a field of the status records.
+    fn condition_of(field: &str) -> ConditionType;
+
+    /// The condition that sums up all others, of which `own` were just decided.
+    fn summary(&self, own: &[NewCondition]) -> NewCondition;
+
+    /// Whether other roles report that a lock prevents a deletion, and `role` has to pass that on.
+    fn is_locked_for_others(&self, role: Role) -> bool;
+}
