@@ -10,7 +10,7 @@ pub(super) const SPEC: RoleSpec = RoleSpec {
     finalizer: markers::CPO_FINALIZER,
     intent_annotation: markers::CPO_INTENT,
     field_manager: "hyperlink-cpo",
-    hypershift_manager: "hypershift-controlplane-manager",
+    replaces: "hypershift-controlplane-manager",
     conditions: &[
         ConditionType::AzurePrivateEndpointAvailable,
         ConditionType::AzurePrivateDNSAvailable,

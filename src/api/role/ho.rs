@@ -10,7 +10,7 @@ pub(super) const SPEC: RoleSpec = RoleSpec {
     finalizer: markers::HO_FINALIZER,
     intent_annotation: markers::HO_INTENT,
     field_manager: "hyperlink-ho",
-    hypershift_manager: "hypershift-operator-manager",
+    replaces: "hypershift-operator-manager",
     conditions: &[
         ConditionType::AzureInternalLoadBalancerAvailable,
         ConditionType::AzurePLSCreated,

@@ -19,8 +19,8 @@ pub struct RoleSpec {
     pub intent_annotation: &'static str,
     /// The field manager of its server-side applies.
     pub field_manager: &'static str,
-    /// The field manager of HyperShift's operator that has this role.
-    pub hypershift_manager: &'static str,
+    /// The field manager of the controller whose place it takes.
+    pub replaces: &'static str,
     /// The conditions that only this role writes.
     pub conditions: &'static [ConditionType],
     /// Whether one of its conditions sums up those of all roles.
@@ -85,6 +85,11 @@ impl Role {
         self.spec().field_manager
     }
 
+    /// The words of all roles, for a message.
+    pub fn words() -> String {
+        Role::ALL.map(Role::as_str).join(" or ")
+    }
+
     /// The other roles.
     pub fn others(self) -> impl Iterator<Item = Role> + Clone {
         Role::ALL.into_iter().filter(move |other| *other != self)
@@ -99,7 +104,7 @@ impl std::fmt::Display for Role {
 
 /// A word that names no role.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("unknown role {0:?}: use ho or cpo")]
+#[error("unknown role {0:?}: use {words}", words = Role::words())]
 pub struct UnknownRole(String);
 
 impl std::str::FromStr for Role {
