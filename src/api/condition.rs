@@ -4,9 +4,26 @@ use serde::Serialize;
 
 use super::Role;
 
-/// A condition of the custom resource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ConditionType {
+/// One table for the variants and their list, so that none can be forgotten.
+macro_rules! condition_types {
+    ($($(#[$doc:meta])* $name:ident,)+) => {
+        /// A condition of a custom resource.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum ConditionType { $($(#[$doc])* $name,)+ }
+
+        impl ConditionType {
+            /// All, of every custom resource, in the order of the table.
+            pub const ALL: [ConditionType; [$(ConditionType::$name),+].len()] = [$(ConditionType::$name),+];
+
+            /// The text in `conditions[].type`.
+            pub fn as_str(self) -> &'static str {
+                match self { $(ConditionType::$name => stringify!($name),)+ }
+            }
+        }
+    };
+}
+
+condition_types! {
     /// The frontend behind `spec.loadBalancerIP` was found.
     AzureInternalLoadBalancerAvailable,
     /// The Private Link Service is as desired.
@@ -20,26 +37,6 @@ pub enum ConditionType {
 }
 
 impl ConditionType {
-    /// All, in the order of the path; the summary last.
-    pub const ALL: [ConditionType; 5] = [
-        ConditionType::AzureInternalLoadBalancerAvailable,
-        ConditionType::AzurePLSCreated,
-        ConditionType::AzurePrivateEndpointAvailable,
-        ConditionType::AzurePrivateDNSAvailable,
-        ConditionType::AzurePrivateLinkServiceAvailable,
-    ];
-
-    /// The text in `conditions[].type`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ConditionType::AzureInternalLoadBalancerAvailable => "AzureInternalLoadBalancerAvailable",
-            ConditionType::AzurePLSCreated => "AzurePLSCreated",
-            ConditionType::AzurePrivateEndpointAvailable => "AzurePrivateEndpointAvailable",
-            ConditionType::AzurePrivateDNSAvailable => "AzurePrivateDNSAvailable",
-            ConditionType::AzurePrivateLinkServiceAvailable => "AzurePrivateLinkServiceAvailable",
-        }
-    }
-
     /// The conditions that `role` writes, in the order of [`ConditionType::ALL`].
     pub fn owned_by(role: Role) -> impl Iterator<Item = ConditionType> {
         role.spec().conditions.iter().copied()

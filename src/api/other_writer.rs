@@ -30,7 +30,7 @@ pub fn other_writer(metadata: &ObjectMeta, role: Role, now: Timestamp, recent: D
     let others = of_status.iter().filter(|(manager, time, entry)| {
         let is_own_role = Role::ALL.iter().any(|role| role.field_manager() == *manager);
         let recent = *time > adopted_at && now.duration_since(*time) <= oldest;
-        let has_other_role = role.others().any(|other| other.spec().replaces == *manager);
+        let has_other_role = role.others().any(|other| other.spec().replaces == Some(*manager));
         recent && !is_own_role && !has_other_role && writes(entry, role)
     });
     others.max_by_key(|(_, time, _)| *time).map(|(manager, ..)| *manager)

@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
+use super::ConditionType;
 use super::crd::{arm_id, conditions, dns_name, immutable, ip, subscriptions, uuid};
 use super::lenient::good_items;
 
@@ -95,6 +96,17 @@ pub struct AzurePrivateLinkServiceSpec {
     #[schemars(length(min = 1, max = 253))]
     #[x_kube(validation = immutable(), validation = dns_name())]
     pub base_domain: Option<String>,
+}
+
+impl AzurePrivateLinkService {
+    /// Its conditions, in the order of the path; the summary last.
+    pub const CONDITIONS: [ConditionType; 5] = [
+        ConditionType::AzureInternalLoadBalancerAvailable,
+        ConditionType::AzurePLSCreated,
+        ConditionType::AzurePrivateEndpointAvailable,
+        ConditionType::AzurePrivateDNSAvailable,
+        ConditionType::AzurePrivateLinkServiceAvailable,
+    ];
 }
 
 /// What was seen in Azure. Never what is only intended.

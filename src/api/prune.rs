@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference};
 use kube::Resource;
 
 use super::hypershift::ClusterSpec;
 use super::markers::{
-    CPO_FINALIZER, EXTERNAL_HOST_ANNOTATION, EXTERNAL_LABEL, HCP_FINALIZER, HO_FINALIZER,
-    INTERNAL_LOAD_BALANCER_ANNOTATION, READ_ANNOTATIONS, READ_CLUSTER_ANNOTATIONS,
+    EXTERNAL_HOST_ANNOTATION, EXTERNAL_LABEL, HCP_FINALIZER, INTERNAL_LOAD_BALANCER_ANNOTATION, READ_ANNOTATIONS,
+    READ_CLUSTER_ANNOTATIONS,
 };
-use super::{AzurePrivateLinkService, ConditionType, HostedCluster, HostedControlPlane};
+use super::{AzurePrivateLinkService, ConditionType, HostedCluster, HostedControlPlane, Role};
 use crate::runtime::prune::Prune;
 
 /// The most bytes that are kept of an annotation. An intent with its ids has 2000 bytes, with the longest names 5000.
@@ -27,14 +27,9 @@ const OWNERS: usize = 4;
 impl Prune for AzurePrivateLinkService {
     fn prune(&mut self) {
         prune_metadata(&mut self.metadata, &READ_ANNOTATIONS, &[]);
-        let Some(status) = &mut self.status else { return };
-        let conditions = &mut status.conditions;
-        conditions.retain(|condition| ConditionType::ALL.iter().any(|kind| kind.as_str() == condition.type_));
-        for condition in conditions.iter_mut() {
-            shorten(&mut condition.reason, MESSAGE);
-            shorten(&mut condition.message, MESSAGE);
+        if let Some(status) = &mut self.status {
+            prune_conditions(&mut status.conditions, &Self::CONDITIONS);
         }
-        conditions.shrink_to_fit();
     }
 }
 
@@ -77,10 +72,21 @@ pub fn read_message(text: &str) -> &str {
 
 /// Whether the finalizer belongs to one of the roles.
 pub fn is_known_finalizer(name: &str) -> bool {
-    [HO_FINALIZER, CPO_FINALIZER, HCP_FINALIZER].contains(&name)
+    name == HCP_FINALIZER || Role::ALL.iter().any(|role| role.finalizer() == name)
 }
 
-fn prune_metadata(metadata: &mut ObjectMeta, annotations: &[&str], labels: &[&str]) {
+/// Keeps the conditions of these types, and of their texts what is read.
+pub(super) fn prune_conditions(conditions: &mut Vec<Condition>, read: &[ConditionType]) {
+    conditions.retain(|condition| read.iter().any(|kind| kind.as_str() == condition.type_));
+    for condition in conditions.iter_mut() {
+        shorten(&mut condition.reason, MESSAGE);
+        shorten(&mut condition.message, MESSAGE);
+    }
+    conditions.shrink_to_fit();
+}
+
+/// Keeps the metadata that is read, with these annotations and labels.
+pub(super) fn prune_metadata(metadata: &mut ObjectMeta, annotations: &[&str], labels: &[&str]) {
     metadata.managed_fields = None;
     metadata.annotations = picked(metadata.annotations.take(), annotations);
     metadata.labels = picked(metadata.labels.take(), labels);
@@ -120,6 +126,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::api::markers::HO_FINALIZER;
     use crate::api::markers::HO_INTENT;
 
     fn large() -> String {

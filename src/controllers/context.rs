@@ -13,7 +13,6 @@ use super::custom_resource::store::{CustomResourceStore, MOST};
 use super::excluded::ExcludedNamespaces;
 use super::reconciler::ServedResource;
 use super::report;
-use crate::api::markers::SERVICES;
 use crate::api::{AzurePrivateLinkService, Role};
 use crate::azure::arm::client::Client as ArmClient;
 use crate::azure::cloud::Arm;
@@ -97,7 +96,7 @@ impl<R: ServedResource> Context<R> {
         Self {
             role,
             runtime: Runtime {
-                events: recorder(kube.clone(), role, instance, Arc::clone(&metrics)),
+                events: recorder(kube.clone(), role, R::EXPECTED_NAMES, instance, Arc::clone(&metrics)),
                 kube,
                 field_manager: role.field_manager(),
                 failures: Failures::default(),
@@ -168,13 +167,20 @@ impl<R: ServedResource> ReconcileContext<R> for Context<R> {
     }
 }
 
-/// A recorder that writes Events as `role`, from the process `instance`.
-pub fn recorder(kube: kube::Client, role: Role, instance: &str, metrics: Arc<Metrics>) -> Recorder {
+/// A recorder that writes Events as `role`, from the process `instance`. Objects with one of the `expected` names wait
+/// for none of other names.
+pub fn recorder(
+    kube: kube::Client,
+    role: Role,
+    expected: &'static [&'static str],
+    instance: &str,
+    metrics: Arc<Metrics>,
+) -> Recorder {
     let reporter = Reporter {
         controller: role.field_manager(),
         instance: instance.to_owned(),
     };
-    Recorder::new(kube, reporter, &SERVICES, metrics)
+    Recorder::new(kube, reporter, expected, metrics)
 }
 
 /// The conditions that this process has published, by the UID of the object.

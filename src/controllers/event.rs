@@ -101,11 +101,11 @@ pub fn not_read(why: &str) -> Event {
 /// A problem ends when its condition holds. Waiting in between, as for another try, does not end it.
 pub fn troubles(
     standing: &mut ProblemsByTopic,
-    summary: ConditionType,
+    summary: Option<ConditionType>,
     stored: &[Condition],
     own: &[NewCondition],
 ) -> Vec<Event> {
-    let parts = own.iter().filter(|new| new.kind != summary);
+    let parts = own.iter().filter(|new| Some(new.kind) != summary);
     let mut events: Vec<Event> = Vec::new();
     for new in parts {
         if new.status == Status::True {

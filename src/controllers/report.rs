@@ -40,9 +40,10 @@ impl Report {
             self.conditions.retain(|condition| condition.kind != refused_field.kind);
             self.conditions.push(refused_field);
         }
-        if self.conditions.iter().any(|condition| condition.kind == R::SUMMARY) {
-            self.conditions.retain(|condition| condition.kind != R::SUMMARY);
-            self.conditions.push(cr.summary(&self.conditions));
+        let is_summary = |condition: &NewCondition| Some(condition.kind) == R::SUMMARY;
+        if self.conditions.iter().any(is_summary) {
+            self.conditions.retain(|condition| !is_summary(condition));
+            self.conditions.extend(cr.summary(&self.conditions));
         }
         self
     }

@@ -52,7 +52,7 @@ impl Watchable for Service {
 
 /// Like [`Scope::changes`], for a controller that remembers what it observed in Azure: others may have led some of the
 /// objects.
-fn changes_for<C: ReconcilesCustomResource>(
+pub(super) fn changes_for<C: ReconcilesCustomResource>(
     scope: &Scope,
     runner: &Arc<Runner<C>>,
 ) -> impl Stream<Item = ()> + Send + use<C> {
@@ -87,7 +87,10 @@ fn services(
 
 /// The custom resources for the work queue. Their next reconcile reads again, because something that is read for them
 /// has changed.
-fn woken<C: ReconcilesCustomResource>(runner: &Runner<C>, all: Vec<Arc<C::Object>>) -> Vec<ObjectRef<C::Object>> {
+pub(super) fn woken<C: ReconcilesCustomResource>(
+    runner: &Runner<C>,
+    all: Vec<Arc<C::Object>>,
+) -> Vec<ObjectRef<C::Object>> {
     for cr in &all {
         runner.pacer.wake(&cr.uid().unwrap_or_default());
     }
@@ -102,7 +105,7 @@ fn next_writer<C: ReconcilesCustomResource>(runner: &Runner<C>, id: &ResourceId)
 }
 
 /// Drops what is kept of each custom resource that is gone: it is not reconciled any more.
-fn forget_gone<C: ReconcilesCustomResource>(
+pub(super) fn forget_gone<C: ReconcilesCustomResource>(
     runner: &Arc<Runner<C>>,
 ) -> impl FnMut(&watcher::Event<C::Object>) + Send + use<C> {
     let runner = Arc::clone(runner);

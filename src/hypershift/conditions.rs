@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use crate::api::{ConditionType, Reason, Status};
+use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Status};
 use crate::engine::failure::Class;
 
 /// A condition that was just decided; when it last changed is not known yet.
@@ -96,7 +96,9 @@ pub fn stands(current: &[Condition], own: &[Condition]) -> bool {
 /// `current` has them. False with the reason of the first one that does not hold.
 pub fn summary(current: &[Condition], own: &[NewCondition], generation: Option<i64>) -> NewCondition {
     const WHOLE: ConditionType = ConditionType::AzurePrivateLinkServiceAvailable;
-    let parts = ConditionType::ALL.into_iter().filter(|kind| *kind != WHOLE);
+    let parts = AzurePrivateLinkService::CONDITIONS
+        .into_iter()
+        .filter(|kind| *kind != WHOLE);
     match parts.filter_map(|kind| problem_of(kind, current, own)).next() {
         Some((reason, message)) => NewCondition::fails(WHOLE, reason, message, generation),
         None => NewCondition::holds(

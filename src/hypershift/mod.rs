@@ -1,4 +1,5 @@
-//! What HyperShift's objects mean, whichever cloud their clusters are on.
+//! What HyperShift's objects mean, whichever cloud their clusters are on; and the words in which any custom resource
+//! is reported on: conditions, problems, intents.
 
 pub mod claims;
 pub mod cluster_index;

@@ -27,7 +27,7 @@ pub(super) fn start_status_reports(
     let mut reports = JoinSet::new();
     if let (Some(pod), Some(role)) = (config.pod.clone(), config.roles.first().copied()) {
         // Not through the gate: a process that waits does not lead.
-        let recorder = recorder(kube::Client::try_from(kube)?, role, &pod.name, metrics);
+        let recorder = recorder(kube::Client::try_from(kube)?, role, &[], &pod.name, metrics);
         reports.spawn(report(readiness, pod, recorder));
     }
     Ok(reports)

@@ -32,7 +32,9 @@ fn observed_object(cr: &AzurePrivateLinkService, now: Timestamp) -> ObservedObje
         namespace: cr.namespace().unwrap_or_default(),
         name: cr.name_any(),
         deleting_for: cr.metadata.deletion_timestamp.as_ref().map(|since| age(since, now)),
-        conditions: ConditionType::ALL.map(|kind| condition(cr, kind, now)).into(),
+        conditions: AzurePrivateLinkService::CONDITIONS
+            .map(|kind| condition(cr, kind, now))
+            .into(),
         load_balancer: named
             .filter(|status| status.private_link_service_id.is_some())
             .and_then(|status| id(&status.internal_load_balancer_id)),

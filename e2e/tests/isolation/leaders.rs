@@ -11,7 +11,7 @@ use e2e::hyperlink::{Hyperlink, Role};
 use e2e::shared_env::{ALL, SOON, alone, calls_about};
 use e2e::test_env::Credential;
 use e2e::{TestEnv, eventually, roles};
-use hyperlink::api::{self, ConditionType};
+use hyperlink::api::{self, AzurePrivateLinkService};
 use serde_json::json;
 
 const FLAGS: [(&str, &str); 5] = [
@@ -204,7 +204,11 @@ fn cluster_that_is_not_moved_yet_stays_true_while_excluded() {
 async fn summed_up(test_env: &TestEnv, cluster: &HostedCluster) -> Result<usize> {
     let api = cluster.api(&test_env.client()?, "HostedCluster", NAMESPACE);
     let all = conditions(&api.get(cluster.name()).await?);
-    let of_the_path = |kind: &str| ConditionType::ALL.iter().any(|one| one.as_str() == kind);
+    let of_the_path = |kind: &str| {
+        AzurePrivateLinkService::CONDITIONS
+            .iter()
+            .any(|one| one.as_str() == kind)
+    };
     Ok(all.iter().filter(|one| of_the_path(&one.kind)).count())
 }
 
@@ -216,7 +220,7 @@ async fn another_is_served(test_env: &TestEnv, name: &str) -> Result<()> {
     cluster.becomes_available(test_env, SOON).await?;
     eventually("it is summed up", SOON, || async {
         let count = summed_up(test_env, &cluster).await?;
-        ensure!(count == ConditionType::ALL.len(), "{count}");
+        ensure!(count == AzurePrivateLinkService::CONDITIONS.len(), "{count}");
         Ok(())
     })
     .await

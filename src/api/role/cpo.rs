@@ -7,10 +7,11 @@ use crate::api::markers;
 /// What has to be known of the role outside its controllers.
 pub(super) const SPEC: RoleSpec = RoleSpec {
     word: "cpo",
+    resource: "azureprivatelinkservices",
     finalizer: markers::CPO_FINALIZER,
     intent_annotation: markers::CPO_INTENT,
     field_manager: "hyperlink-cpo",
-    replaces: "hypershift-controlplane-manager",
+    replaces: Some("hypershift-controlplane-manager"),
     conditions: &[
         ConditionType::AzurePrivateEndpointAvailable,
         ConditionType::AzurePrivateDNSAvailable,

@@ -7,10 +7,11 @@ use crate::api::markers;
 /// What has to be known of the role outside its controllers.
 pub(super) const SPEC: RoleSpec = RoleSpec {
     word: "ho",
+    resource: "azureprivatelinkservices",
     finalizer: markers::HO_FINALIZER,
     intent_annotation: markers::HO_INTENT,
     field_manager: "hyperlink-ho",
-    replaces: "hypershift-operator-manager",
+    replaces: Some("hypershift-operator-manager"),
     conditions: &[
         ConditionType::AzureInternalLoadBalancerAvailable,
         ConditionType::AzurePLSCreated,

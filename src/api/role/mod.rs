@@ -1,4 +1,4 @@
-//! The roles that share one custom resource, a file each. A new role is its file with a `SPEC`, which a `mod` names, and
+//! The roles, a file each. Several may share one custom resource. A new role is its file with a `SPEC`, which a `mod` names, and
 //! a line in the registry below; what it runs is in `crate::roles`.
 
 use serde::Serialize;
@@ -13,14 +13,16 @@ pub mod ho;
 pub struct RoleSpec {
     /// The flag's value, the metric label, the word in logs.
     pub word: &'static str,
+    /// The custom resource that it serves, by its name in a role's rules.
+    pub resource: &'static str,
     /// The finalizer that it keeps on the custom resource.
     pub finalizer: &'static str,
     /// The annotation on the custom resource in which it records what it is about to create.
     pub intent_annotation: &'static str,
     /// The field manager of its server-side applies.
     pub field_manager: &'static str,
-    /// The field manager of the controller whose place it takes.
-    pub replaces: &'static str,
+    /// The field manager of the controller whose place it takes, if it takes one.
+    pub replaces: Option<&'static str>,
     /// The conditions that only this role writes.
     pub conditions: &'static [ConditionType],
     /// Whether one of its conditions sums up those of all roles.
@@ -35,7 +37,7 @@ pub struct RoleSpec {
 
 macro_rules! roles {
     ($($role:ident => $file:ident,)+) => {
-        /// Which part of the private path a process builds.
+        /// What a process is responsible for.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
         #[serde(rename_all = "lowercase")]
         pub enum Role {
@@ -90,9 +92,10 @@ impl Role {
         Role::ALL.map(Role::as_str).join(" or ")
     }
 
-    /// The other roles.
+    /// The other roles of its custom resource.
     pub fn others(self) -> impl Iterator<Item = Role> + Clone {
-        Role::ALL.into_iter().filter(move |other| *other != self)
+        let shares = move |other: &Role| *other != self && other.spec().resource == self.spec().resource;
+        Role::ALL.into_iter().filter(shares)
     }
 }
 
@@ -121,6 +124,7 @@ impl std::str::FromStr for Role {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::prune::is_known_finalizer;
 
     #[test]
     fn fields_of_every_role_are_in_the_definition() {
@@ -136,6 +140,11 @@ mod tests {
                 "{spec:?}"
             );
         }
+    }
+
+    #[test]
+    fn watches_keep_the_finalizer_of_every_role() {
+        assert!(Role::ALL.iter().all(|role| is_known_finalizer(role.finalizer())));
     }
 
     #[test]

@@ -4,12 +4,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 
 use super::CustomResource;
-use crate::api::markers::READ_ANNOTATIONS;
+use crate::api::markers::{READ_ANNOTATIONS, SERVICES};
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role};
 use crate::hypershift::conditions::{self, NewCondition};
 
 impl CustomResource for AzurePrivateLinkService {
-    const SUMMARY: ConditionType = ConditionType::AzurePrivateLinkServiceAvailable;
+    const SUMMARY: Option<ConditionType> = Some(ConditionType::AzurePrivateLinkServiceAvailable);
+    const EXPECTED_NAMES: &'static [&'static str] = &SERVICES;
     const READ_ANNOTATIONS: &'static [&'static str] = &READ_ANNOTATIONS;
 
     fn conditions(&self) -> &[Condition] {
@@ -30,8 +31,8 @@ impl CustomResource for AzurePrivateLinkService {
         }
     }
 
-    fn summary(&self, own: &[NewCondition]) -> NewCondition {
-        conditions::summary(self.conditions(), own, self.metadata.generation)
+    fn summary(&self, own: &[NewCondition]) -> Option<NewCondition> {
+        Some(conditions::summary(self.conditions(), own, self.metadata.generation))
     }
 
     fn is_locked_for_others(&self, role: Role) -> bool {

@@ -28,8 +28,11 @@ pub trait CustomResource:
     + Sync
     + 'static
 {
-    /// The condition that sums up all others.
-    const SUMMARY: ConditionType;
+    /// The condition that sums up all others, if one does.
+    const SUMMARY: Option<ConditionType>;
+
+    /// The names that it has for real. New objects with these names wait for none of other names.
+    const EXPECTED_NAMES: &'static [&'static str];
 
     /// The annotations whose change needs a reconcile.
     const READ_ANNOTATIONS: &'static [&'static str];
@@ -43,9 +46,11 @@ pub trait CustomResource:
     /// The condition about what a field of the status records.
     fn condition_of(field: &str) -> ConditionType;
 
-    /// The condition that sums up all others, of which `own` were just decided.
-    fn summary(&self, own: &[NewCondition]) -> NewCondition;
+    /// The condition that sums up all others, of which `own` were just decided; none if none does.
+    fn summary(&self, own: &[NewCondition]) -> Option<NewCondition>;
 
     /// Whether other roles report that a lock prevents a deletion, and `role` has to pass that on.
-    fn is_locked_for_others(&self, role: Role) -> bool;
+    fn is_locked_for_others(&self, _role: Role) -> bool {
+        false
+    }
 }

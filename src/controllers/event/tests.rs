@@ -13,7 +13,7 @@ use crate::hypershift::problem::Problem;
 
 use ConditionType::{AzureInternalLoadBalancerAvailable, AzurePLSCreated, AzurePrivateDNSAvailable};
 
-const SUMMARY: ConditionType = ConditionType::AzurePrivateLinkServiceAvailable;
+const SUMMARY: Option<ConditionType> = Some(ConditionType::AzurePrivateLinkServiceAvailable);
 
 fn step(kind: Kind, path: &str, verb: Verb, why: Why) -> Step {
     Step {

@@ -50,7 +50,7 @@ pub fn desired_conditions(
     }
     let generation = hosted["metadata"]["generation"].as_i64();
     let shown = shown_conditions(hosted);
-    let all = ConditionType::ALL.into_iter().map(|kind| {
+    let all = AzurePrivateLinkService::CONDITIONS.into_iter().map(|kind| {
         let summary = summed_up(kind, &own);
         Condition {
             type_: kind.as_str().to_owned(),
@@ -90,7 +90,9 @@ fn stored(hosted: &Value) -> &[Value] {
 }
 
 fn is_own(condition: &Value) -> bool {
-    ConditionType::ALL.iter().any(|kind| condition["type"] == kind.as_str())
+    AzurePrivateLinkService::CONDITIONS
+        .iter()
+        .any(|kind| condition["type"] == kind.as_str())
 }
 
 /// What the custom resources report of one condition, in HyperShift's words.

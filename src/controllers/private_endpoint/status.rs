@@ -91,7 +91,7 @@ fn deleting(
 }
 
 fn finish(cr: &AzurePrivateLinkService, mut own: Vec<NewCondition>, fields: Map<String, Value>) -> Report {
-    own.push(cr.summary(&own));
+    own.extend(cr.summary(&own));
     Report {
         conditions: own,
         fields,
