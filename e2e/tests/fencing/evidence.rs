@@ -73,6 +73,16 @@ pub(crate) struct KubeWrite {
     request_uri: String,
     request_received_timestamp: Timestamp,
     user: Value,
+    #[serde(default)]
+    response_status: Value,
+}
+
+impl KubeWrite {
+    /// Whether it is a renewal that the API server refused, because another process has the lease. One that was on its
+    /// way when the process was stopped arrives when it continues, and changes nothing.
+    fn is_refused_renewal(&self) -> bool {
+        self.request_uri.starts_with("/apis/coordination.k8s.io/") && self.response_status["code"] == 409
+    }
 }
 
 /// The writes of `candidate` that reached the API server at `since` or later.
@@ -87,7 +97,7 @@ pub(crate) fn kube_writes(test_env: &TestEnv, candidate: &Candidate, since: Time
         // A review of access is a question, created and never stored.
         let asks = event.request_uri.starts_with("/apis/authorization.k8s.io/");
         let reads = asks || matches!(event.verb.as_str(), "get" | "list" | "watch");
-        if *whose == token && !reads && event.request_received_timestamp >= since {
+        if *whose == token && !reads && !event.is_refused_renewal() && event.request_received_timestamp >= since {
             writes.push(event);
         }
     }
