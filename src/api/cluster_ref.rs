@@ -1,11 +1,11 @@
 //! Namespace and name of an object; for one, the reference from a custom resource to its HostedCluster.
 
-/// Namespace and name of a HostedCluster.
+/// Namespace and name of a HostedCluster, or of another object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClusterRef {
-    /// The HostedCluster's namespace.
+    /// The namespace.
     pub namespace: String,
-    /// The HostedCluster's name.
+    /// The name.
     pub name: String,
 }
 

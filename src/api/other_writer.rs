@@ -55,6 +55,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::api::AzurePrivateLinkService;
 
     const NOW: &str = "2026-01-01T12:00:00Z";
 
@@ -77,7 +78,7 @@ mod tests {
     }
 
     fn found(entries: Value) -> Option<String> {
-        let cr: crate::api::AzurePrivateLinkService = serde_json::from_value(json!({"apiVersion": "hypershift.openshift.io/v1beta1",
+        let cr: AzurePrivateLinkService = serde_json::from_value(json!({"apiVersion": "hypershift.openshift.io/v1beta1",
             "kind": "AzurePrivateLinkService", "metadata": {"name": "private-router", "managedFields": entries},
             "spec": {"subscriptionID": "s", "resourceGroupName": "g", "location": "l", "guestSubnetID": "x", "guestVNetID": "y"}}))
         .unwrap();

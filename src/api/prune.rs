@@ -126,8 +126,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::api::markers::HO_FINALIZER;
-    use crate::api::markers::HO_INTENT;
+    use crate::api::markers::{HO_FINALIZER, HO_INTENT};
 
     fn large() -> String {
         "ü".repeat(100_000)

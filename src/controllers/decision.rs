@@ -121,34 +121,12 @@ pub fn error_of<'a>(step: &'a Step, outcome: &'a Outcome) -> Option<&'a ArmError
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
 
     use super::*;
     use crate::api::Reason;
-    use crate::azure::arm::id::ResourceId;
     use crate::azure::plan::Why;
+    use crate::controllers::step_problem::tests::{denied, step};
     use crate::engine::failure::Class;
-    use crate::engine::plan::Verb;
-
-    fn step(why: Why) -> Step {
-        let id = ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateEndpoints/pe")
-            .unwrap();
-        Step {
-            kind: Kind::PrivateEndpoint,
-            key: id,
-            verb: Verb::Wait,
-            why,
-            found: None,
-        }
-    }
-
-    fn denied() -> ArmError {
-        ArmError::from_json(
-            403,
-            &json!({"error": {"code": "AuthorizationFailed", "message": "client abc"}}),
-            None,
-        )
-    }
 
     #[rstest]
     #[case::unreadable(Why::Unread(ArmError::own(Class::Down, "X")), true)]

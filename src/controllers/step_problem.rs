@@ -99,7 +99,7 @@ fn reason_of(error: &ArmError, failure: Reason) -> Reason {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
     use rstest::rstest;
     use serde_json::json;
@@ -109,7 +109,7 @@ mod tests {
     use crate::azure::kinds::Kind;
     use crate::engine::plan::Verb;
 
-    fn step(why: Why) -> Step {
+    pub(in crate::controllers) fn step(why: Why) -> Step {
         let id = ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateEndpoints/pe")
             .unwrap();
         Step {
@@ -121,7 +121,7 @@ mod tests {
         }
     }
 
-    fn denied() -> ArmError {
+    pub(in crate::controllers) fn denied() -> ArmError {
         ArmError::from_json(
             403,
             &json!({"error": {"code": "AuthorizationFailed", "message": "client abc"}}),

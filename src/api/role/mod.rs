@@ -1,5 +1,5 @@
-//! The roles, a file each. Several may share one custom resource. A new role is its file with a `SPEC`, which a `mod` names, and
-//! a line in the registry below; what it runs is in `crate::roles`.
+//! The roles, a file each. Several may share one custom resource. A new role is its file with a `SPEC`, which a `mod`
+//! names, and a line in the registry below; what it runs is in `crate::roles`.
 
 use serde::Serialize;
 
