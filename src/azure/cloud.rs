@@ -27,6 +27,7 @@ impl Cloud for Arm {
     type List = ResourceList;
 
     const PROGRESS_FIELD: &'static str = "provisioningState";
+    const VERSION_FIELD: &'static str = "etag";
     /// The rows of a page of private DNS
     /// (<https://learn.microsoft.com/rest/api/dns/privatedns/private-zones/list>).
     const PAGE: usize = 100;
@@ -46,7 +47,7 @@ impl Cloud for Arm {
     /// The etag. For Microsoft.Network it was observed that a write holds only for it, for private DNS it is documented
     /// (<https://learn.microsoft.com/rest/api/dns/privatedns/record-sets/create-or-update>).
     fn version(body: &Value) -> Option<&str> {
-        body.get("etag").and_then(Value::as_str)
+        body.get(Self::VERSION_FIELD).and_then(Value::as_str)
     }
 
     fn key_of(row: &Value) -> Option<ResourceId> {

@@ -15,14 +15,38 @@ pub struct Reconcile {
     pub correlation: Uuid,
     /// When it began. What was read before may not show the change that caused it.
     pub began: Instant,
+    /// Whether somebody waits for it.
+    pub urgency: Urgency,
+}
+
+/// Whether somebody waits for what a reconcile does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Urgency {
+    /// Somebody does: something is new, changed, deleted or broken.
+    Awaited,
+    /// Nobody does: what was as desired is verified, for one of so many objects of this process.
+    Routine {
+        /// How many objects this process serves.
+        served: usize,
+    },
 }
 
 impl Reconcile {
-    /// Begins a reconcile with a new correlation id.
+    /// Begins a reconcile with a new correlation id, for which somebody waits.
     pub fn begin() -> Self {
         Self {
             correlation: Uuid::new_v4(),
             began: Instant::now(),
+            urgency: Urgency::Awaited,
+        }
+    }
+
+    /// The same reconcile, for which somebody waits from now on.
+    #[must_use]
+    pub fn awaited(self) -> Self {
+        Self {
+            urgency: Urgency::Awaited,
+            ..self
         }
     }
 }

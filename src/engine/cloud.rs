@@ -27,6 +27,8 @@ pub trait Cloud: Debug + Default + Clone + Copy + PartialEq + Eq + Send + Sync +
 
     /// The field of a body that shows the state, for a person.
     const PROGRESS_FIELD: &'static str;
+    /// The field of a body, at any depth, that shows a version.
+    const VERSION_FIELD: &'static str;
     /// The rows of the shortest page of a list.
     const PAGE: usize;
 

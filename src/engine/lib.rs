@@ -8,6 +8,7 @@ mod deletion;
 pub mod execute;
 mod failed_reads;
 pub mod failure;
+mod first_look;
 pub mod inventory;
 pub mod kind_rules;
 pub mod lists;

@@ -160,16 +160,20 @@ impl<C: Cloud> ObservationCache<C> {
             Resync::Resource => (self.resync, None),
             Resync::Record => (self.record_resync, key.parent()),
         };
-        // Only this process uses the hash: another release of Rust may spread the reads in another way.
-        let mut hasher = DefaultHasher::new();
-        spread_by.as_ref().unwrap_or(key).hash(&mut hasher);
-        let permille = u32::try_from(hasher.finish() % 200).unwrap_or(0);
-        let due_after = base * (900 + permille) / 1_000;
+        let due_after = base * (900 + Self::spread(spread_by.as_ref().unwrap_or(key), 200)) / 1_000;
         let earlier = self.resync.min(self.record_resync) / 5;
         Hold {
             due_after,
             good_for: due_after.saturating_sub(earlier),
         }
+    }
+
+    /// A number below `range`, by the key. Only this process uses the hash: another release of Rust may spread reads in
+    /// another way.
+    fn spread(key: &C::Key, range: u32) -> u32 {
+        let mut hasher = DefaultHasher::new();
+        key.hash(&mut hasher);
+        u32::try_from(hasher.finish() % u64::from(range)).unwrap_or(0)
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::client::{CloudClient, OperationState, Reconcile};
+use super::client::{CloudClient, OperationState, Reconcile, Urgency};
 use super::cloud::{Cloud, Key, ResourceKind};
 use super::deletion::{self, Deletion};
 use super::failure::{Class, Failure};
@@ -33,13 +33,18 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
     /// id. If others have put one there, the create that follows is refused, as it holds only for a new resource.
     pub async fn read(&self, kind: C::Kind, key: &C::Key) -> Observed<C> {
         let now = Instant::now();
-        if let Some(observed) = self.observations.fresh(key, now) {
+        let is_awaited = self.reconcile.urgency == Urgency::Awaited;
+        let fresh = self.observations.fresh(key, now);
+        if let Some(observed) = fresh.filter(|_| !(is_awaited && self.observations.is_deferred(key))) {
             return observed;
         }
         if !self.observations.knows(key) && key.parent().is_some_and(|parent| self.observations.made_here(&parent)) {
             return Observed::Absent;
         }
-        self.get(kind, key).await
+        match self.first_look(kind, key).await {
+            Some(observed) => observed,
+            None => self.get(kind, key).await,
+        }
     }
 
     /// The state of a resource in the cloud now. What the observation cache holds of it is not used.

@@ -182,6 +182,7 @@ impl Cloud for Sample {
     type List = Everything;
 
     const PROGRESS_FIELD: &'static str = "state";
+    const VERSION_FIELD: &'static str = "given_id";
     const PAGE: usize = 2;
 
     fn progress(body: &Value) -> Progress {
@@ -194,12 +195,12 @@ impl Cloud for Sample {
     }
 
     fn instance(body: &Value) -> &str {
-        body["given_id"].as_str().unwrap_or_default()
+        body[Self::VERSION_FIELD].as_str().unwrap_or_default()
     }
 
     /// What exists under a given id does not change its owner: the id is version enough.
     fn version(body: &Value) -> Option<&str> {
-        body["given_id"].as_str()
+        body[Self::VERSION_FIELD].as_str()
     }
 
     fn key_of(row: &Value) -> Option<Key> {

@@ -13,6 +13,7 @@ use hyperlink::azure::kinds::subnet::NatSubnet;
 use hyperlink::azure::kinds::zone::Zone;
 use hyperlink::azure::kinds::zone_link::ZoneLink;
 use hyperlink::azure::owner_tags::OwnerTags;
+use hyperlink::engine::client::Urgency;
 use hyperlink::engine::plan::ensure_present;
 use hyperlink::engine::resource::Resource;
 use serde_json::{Value, json};
@@ -167,6 +168,23 @@ impl Fleet {
         Self { sim, groups }
     }
 
+    /// Replaces the process by another one, which reconciles every group once. Nobody waits for that.
+    pub(crate) async fn restart(&mut self) {
+        self.sim.restart();
+        self.sim.urgency = Urgency::Routine {
+            served: self.groups.len() / 2,
+        };
+        for at in 0..self.groups.len() {
+            self.reconcile(at).await;
+        }
+    }
+
+    async fn reconcile(&mut self, at: usize) {
+        for desired in &self.groups[at] {
+            self.sim.reconcile(ensure_present, desired.as_ref()).await;
+        }
+    }
+
     /// Reconciles each group when the next read of one of its resources is due.
     pub(crate) async fn run(&mut self, span: Duration) {
         let end = Instant::now() + span;
@@ -186,9 +204,7 @@ impl Fleet {
                 return sleep_until(end).await;
             }
             sleep_until(due).await;
-            for desired in &self.groups[at] {
-                self.sim.reconcile(ensure_present, desired.as_ref()).await;
-            }
+            self.reconcile(at).await;
         }
     }
 

@@ -31,6 +31,7 @@ mod refusals;
 mod restarts;
 mod side_by_side;
 mod sim;
+mod starts;
 mod transport;
 mod waits;
 mod whole;

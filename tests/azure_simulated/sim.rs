@@ -14,7 +14,7 @@ use hyperlink::azure::kinds::Kind;
 use hyperlink::azure::kinds::private_link_service::alias;
 use hyperlink::azure::observations::{Inventory, ObservationCache};
 use hyperlink::azure::plan::{Outcome, Step};
-use hyperlink::engine::client::Reconcile;
+use hyperlink::engine::client::{Reconcile, Urgency};
 use hyperlink::engine::execute::{invalidate_cached, run};
 use hyperlink::engine::plan;
 use hyperlink::engine::plan::{Verb, ensure_present};
@@ -88,6 +88,8 @@ pub(crate) struct Sim {
     pub(crate) frontends: Frontends,
     /// Whether the process dies after each write.
     pub(crate) dies: bool,
+    /// Whether somebody waits for its reconciles.
+    pub(crate) urgency: Urgency,
 }
 
 /// The reconciles that any test may need.
@@ -108,6 +110,7 @@ impl Sim {
             inventory: Inventory::default(),
             frontends: Frontends::default(),
             dies: false,
+            urgency: Urgency::Awaited,
             azure,
             valve,
             counted,
@@ -126,7 +129,10 @@ impl Sim {
             client: &self.client,
             observations: &self.observations,
             inventory: &self.inventory,
-            reconcile: Reconcile::begin(),
+            reconcile: Reconcile {
+                urgency: self.urgency,
+                ..Reconcile::begin()
+            },
         }
     }
 
@@ -137,10 +143,11 @@ impl Sim {
     /// One reconcile of one resource: read, decide, read again what is only cached, execute.
     pub(crate) async fn reconcile(&mut self, rule: Rule, desired: &dyn Resource<Arm>) -> (Step, Outcome) {
         let began = Instant::now();
-        let reader = self.reader();
+        let mut reader = self.reader();
         for _ in 0..3 {
             let step = rule(desired, &reader.read(desired.kind(), desired.key()).await);
             if !invalidate_cached(std::slice::from_ref(&step), &self.observations, began).is_empty() {
+                reader.reconcile = reader.reconcile.awaited();
                 continue;
             }
             let steps = std::slice::from_ref(&step);

@@ -32,6 +32,8 @@ pub(super) struct Observation<C: Cloud> {
     due: Instant,
     /// Until then a reconcile that runs anyway does not read it.
     good_until: Instant,
+    /// Whether it was not read yet, but is to be in its turn.
+    deferred: bool,
     /// Whether it is ready and not invalidated: then a list that shows it unchanged saves a read.
     listable: bool,
     /// The fingerprint of it in a list when it was last read.
@@ -53,6 +55,7 @@ impl<C: Cloud> Observation<C> {
             only_listed: false,
             due: now,
             good_until: now,
+            deferred: false,
             listable: false,
             listed: None,
             read_instead: None,
@@ -65,6 +68,18 @@ impl<C: Cloud> Observation<C> {
     pub(super) fn note_read(&mut self, now: Instant) {
         self.read_at = now;
         self.only_listed = false;
+        self.deferred = false;
+    }
+
+    /// Notes that the first read is to come then, and how that is observed until then.
+    pub(super) fn note_deferred(&mut self, unread: Observed<C>, due: Instant) {
+        self.note_failed_until(unread, due);
+        self.deferred = true;
+    }
+
+    /// Whether the first read is still to come.
+    pub(super) fn is_deferred(&self) -> bool {
+        self.deferred
     }
 
     /// Notes that nothing is under way on the resource any more. `deletes`: whether this process was deleting it.
@@ -92,8 +107,12 @@ impl<C: Cloud> Observation<C> {
 
     /// Notes how a read or a write failed; the next read is due after `wait`.
     pub(super) fn note_failed(&mut self, failure: Observed<C>, wait: Duration, now: Instant) {
+        self.note_failed_until(failure, now + wait);
+    }
+
+    fn note_failed_until(&mut self, failure: Observed<C>, due: Instant) {
         self.observed = Some(failure);
-        self.due_at(now + wait);
+        self.due_at(due);
     }
 
     /// Notes that the cloud accepted a write: a list does not show its effect.

@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use super::ObservationCache;
 use crate::cloud::{Cloud, Key, List, ResourceKind};
-use crate::failure::Failure;
-use crate::inventory::{Listed, list_of};
+use crate::failure::{Class, Failure};
+use crate::inventory::{Listed, Row, list_of};
 use crate::resource::Observed;
 
 impl<C: Cloud> ObservationCache<C> {
@@ -78,6 +78,53 @@ impl<C: Cloud> ObservationCache<C> {
             return None;
         }
         entry.observation.confirm_by_list(listed, self.hold(entry.kind, key))
+    }
+
+    /// The earliest start of a list that shows ready resources of which nothing is known.
+    pub fn list_start(&self, now: Instant) -> Instant {
+        now.checked_sub(self.resync / 2).unwrap_or(now)
+    }
+
+    /// Stores a ready resource as a list shows it, of which nothing was known.
+    pub(crate) fn first_listed(&self, kind: C::Kind, key: &C::Key, row: Row) -> Observed<C> {
+        let hold = self.hold(kind, key);
+        let Row { body, listed } = row;
+        let observed = Observed::Found(body);
+        self.update(kind, key, listed.observed, |entry| {
+            entry.note_ready(observed.clone(), hold, listed.observed);
+            entry.observation.note_listed(listed);
+            entry.observation.confirm_by_list(listed, hold);
+        });
+        observed
+    }
+
+    /// Defers the first read of what is in a parent: to a time after `resync`, at which all in that parent are read.
+    pub fn defer(&self, kind: C::Kind, key: &C::Key, now: Instant) -> Observed<C> {
+        let turn = self.record_resync.saturating_sub(self.resync);
+        let wait = self.resync + turn * Self::spread(key.parent().as_ref().unwrap_or(key), 1_000) / 1_000;
+        let unread = C::Error::own(Class::Throttled, "NotReadYet").with_retry_after(wait);
+        let observed = Observed::ReadFailed(unread);
+        self.update(kind, key, now, |entry| {
+            entry.observation.note_deferred(observed.clone(), now + wait);
+        });
+        observed
+    }
+
+    /// Whether the first read of the resource is still to come.
+    pub fn is_deferred(&self, key: &C::Key) -> bool {
+        self.holds(key, |entry| entry.observation.is_deferred())
+    }
+
+    /// How many resources one list with this one would show whose first read is still to come.
+    pub fn share_a_first_list(&self, kind: C::Kind, key: &C::Key) -> usize {
+        let Some((_, list)) = list_of::<C>(kind, key) else {
+            return 0;
+        };
+        let entries = self.entries();
+        let deferred = entries
+            .iter()
+            .filter(|(_, entry)| entry.kind == kind && entry.observation.is_deferred());
+        deferred.filter(|(other, _)| list.shows(other)).count()
     }
 
     /// Stores the resource's fingerprint in a list that was started before the resource was read.

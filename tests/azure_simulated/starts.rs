@@ -1,0 +1,163 @@
+//! A process that begins beside many clusters that are as desired: it reads in lists, and records and links in their
+//! turn. What is not as it was is found all the same.
+
+use std::time::Duration;
+
+use hyperlink::azure::cloud::Observed;
+use hyperlink::engine::client::Urgency;
+use hyperlink::engine::failure::Class;
+use hyperlink::engine::resource::Resource;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::fleet::{Fleet, internal, nat_subnet, record, service, zone};
+
+const CLUSTERS: usize = 12;
+/// The time in which every resource but records and links is due once.
+const ROUND: Duration = Duration::from_secs(330);
+/// The time in which every record and link is due once, from the start.
+const TURN: Duration = Duration::from_secs(2_970);
+/// The shared lists.
+const LISTS: [&str; 4] = [
+    "/privateLinkServices",
+    "/privateEndpoints",
+    "/privateDnsZones",
+    "/subnets",
+];
+
+async fn settled() -> Fleet {
+    let fleet = Fleet::new(CLUSTERS).await;
+    fleet.sim.forget_calls();
+    fleet
+}
+
+#[tokio::test(start_paused = true)]
+async fn settled_clusters_are_read_in_lists_and_only_there() {
+    let mut fleet = settled().await;
+    fleet.restart().await;
+    assert_eq!(fleet.sim.azure.sent().len(), LISTS.len(), "{}", fleet.sim.calls());
+    fleet.sim.forget_calls();
+    fleet.run(ROUND).await;
+    let of_lists: usize = LISTS.iter().map(|list| fleet.calls_to(list)).sum();
+    assert!((4..=8).contains(&of_lists), "{of_lists}");
+    let of_zones = fleet.sim.azure.sent().len() - of_lists;
+    assert!(
+        of_zones <= CLUSTERS,
+        "{of_zones} reads of records and links in one round"
+    );
+    assert_eq!(fleet.sim.writes(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_and_links_are_read_once_in_their_turn() {
+    let mut fleet = settled().await;
+    fleet.restart().await;
+    fleet.run(TURN).await;
+    let lists = fleet.calls_to("/ALL") + fleet.calls_to("/A");
+    let links = fleet.single_reads("/virtualNetworkLinks/");
+    assert!(
+        (2 * CLUSTERS..=4 * CLUSTERS).contains(&lists),
+        "{lists} lists of records"
+    );
+    assert!((2 * CLUSTERS..=4 * CLUSTERS).contains(&links), "{links} reads of links");
+    assert_eq!(fleet.single_reads("/A/"), 0);
+    assert_eq!(fleet.sim.writes(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_went_while_no_process_ran_is_made_again_at_once() {
+    let mut fleet = settled().await;
+    fleet.sim.remove(&service(3).owned.id);
+    fleet.restart().await;
+    let path = service(3).owned.id.to_string();
+    assert_eq!(fleet.verbs_to(|called| called == path), "GET PUT");
+    assert_eq!(
+        fleet.single_reads("/privateLinkServices/"),
+        1,
+        "the others are not read"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changed_while_no_process_ran_is_read_and_repaired() {
+    let mut fleet = settled().await;
+    let desired = service(3);
+    fleet.sim.drift(
+        &desired.owned.id,
+        "/properties/visibility",
+        json!({"subscriptions": ["*"]}),
+    );
+    fleet.restart().await;
+    let path = desired.owned.id.to_string();
+    assert_eq!(
+        fleet.verbs_to(|called| called == path),
+        "GET PUT",
+        "read before the write"
+    );
+    assert_eq!(fleet.sim.writes(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn record_that_changed_while_no_process_ran_is_repaired_in_its_turn() {
+    let mut fleet = settled().await;
+    let desired = record(3, &zone(3, &internal(3)), "api");
+    fleet
+        .sim
+        .drift(&desired.id, "/properties/aRecords/0/ipv4Address", json!("6.6.6.6"));
+    fleet.restart().await;
+    fleet.run(TURN).await;
+    assert_eq!(desired.differs(&fleet.sim.shown(&desired.id).unwrap()), []);
+    assert_eq!(fleet.sim.writes(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn deferred_record_is_read_at_once_when_somebody_waits() {
+    let mut fleet = settled().await;
+    fleet.restart().await;
+    let desired = record(3, &zone(3, &internal(3)), "api");
+    let Observed::ReadFailed(deferred) = fleet.sim.read(&desired).await else {
+        panic!("it was read");
+    };
+    assert_eq!((deferred.class, deferred.lasting), (Class::Throttled, false));
+    fleet.sim.urgency = Urgency::Awaited;
+    assert!(fleet.sim.read(&desired).await.found().is_some());
+    fleet.sim.urgency = Urgency::Routine { served: CLUSTERS };
+    assert!(fleet.sim.read(&desired).await.found().is_some(), "it stays known");
+}
+
+#[rstest]
+#[case::denied(json!({"status": 403, "code": "AuthorizationFailed"}))]
+#[case::without_rows(json!({"body": {"value": []}}))]
+#[case::rubbish(json!({"body": {"value": [1, null, {"id": 7}, {"id": "x"}]}}))]
+#[case::another_resource_of_the_name(json!({"body": {"value": others()}}))]
+#[tokio::test(start_paused = true)]
+async fn list_that_shows_nothing_of_use_costs_single_reads(#[case] answer: Value) {
+    let mut fleet = settled().await;
+    fleet.sim.faults(&[(json!({"path": "/privateLinkServices$"}), answer)]);
+    fleet.restart().await;
+    assert_eq!(fleet.single_reads("/privateLinkServices/"), CLUSTERS);
+    assert_eq!(
+        fleet.calls_to("/privateLinkServices"),
+        1,
+        "the list is not tried for each"
+    );
+    assert_eq!(fleet.sim.writes(), 0);
+}
+
+/// The clusters' services, in a state in which a list shows too little.
+fn others() -> Vec<Value> {
+    let other = |n| json!({"id": service(n).owned.id.to_string(), "properties": {"provisioningState": "Updating"}});
+    (0..CLUSTERS).map(other).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn write_into_a_network_makes_no_neighbours_subnet_suspicious() {
+    let mut fleet = settled().await;
+    fleet.restart().await;
+    fleet.run(ROUND).await;
+    let network = nat_subnet(0).id.parent().unwrap();
+    fleet.sim.drift(&network, "/etag", json!("W/\"other\""));
+    fleet.sim.forget_calls();
+    fleet.run(ROUND * 2).await;
+    assert_eq!(fleet.single_reads("/subnets/"), 0);
+}
