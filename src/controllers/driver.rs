@@ -51,7 +51,7 @@ pub struct Times {
 /// deleted custom resource is released, what was last observed as gone before its deletion.
 pub async fn decided<R: ServedResource, X>(
     cx: &Context<R>,
-    reconcile: Reconcile,
+    mut reconcile: Reconcile,
     facts: &mut Facts,
     mut times: Times,
     decide: &mut impl FnMut(&Facts) -> Result<(Decision, X), Needs>,
@@ -70,6 +70,8 @@ pub async fn decided<R: ServedResource, X>(
             return (decision, extra);
         }
         invalidated.iter().for_each(|id| drop(facts.reads.remove(id)));
+        // Something is to be written.
+        reconcile = reconcile.awaited();
     }
 }
 

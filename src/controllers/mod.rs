@@ -23,6 +23,7 @@ pub mod private_link_service;
 pub mod reconciler;
 pub mod report;
 pub mod step_problem;
+pub mod urgency;
 pub mod watch;
 pub mod write_status;
 

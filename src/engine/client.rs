@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::cloud::Cloud;
+use super::urgency::Urgency;
 
 /// What all calls of one reconcile share.
 #[derive(Debug, Clone, Copy)]
@@ -17,18 +18,6 @@ pub struct Reconcile {
     pub began: Instant,
     /// Whether somebody waits for it.
     pub urgency: Urgency,
-}
-
-/// Whether somebody waits for what a reconcile does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Urgency {
-    /// Somebody does: something is new, changed, deleted or broken.
-    Awaited,
-    /// Nobody does: what was as desired is verified, for one of so many objects of this process.
-    Routine {
-        /// How many objects this process serves.
-        served: usize,
-    },
 }
 
 impl Reconcile {

@@ -3,42 +3,68 @@
 
 use tokio::time::Instant;
 
-use super::client::{CloudClient, Urgency};
+use super::client::CloudClient;
 use super::cloud::{Cloud, ResourceKind};
+use super::inventory::Listed;
 use super::kind_rules::Resync;
 use super::read::Reader;
 use super::resource::{Observed, Progress};
+use super::urgency::Urgency;
 
 /// From so many objects on that a process serves, it verifies records and links in their turn. Those of fewer it reads
 /// at once.
 const MANY: usize = 10;
 
+/// What is learned of a resource without a read of its own.
+pub(super) enum FirstLook<C: Cloud> {
+    /// All that has to be known of it now.
+    Enough(Observed<C>),
+    /// How a list shows it, which is not enough.
+    NotEnough(Listed),
+    /// Nothing.
+    Nothing,
+}
+
 impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
-    /// What is learned without a read of its own of a resource of which nothing is known, if nobody waits for it. None:
-    /// it has to be read.
-    pub(super) async fn first_look(&self, kind: C::Kind, key: &C::Key) -> Option<Observed<C>> {
+    /// What is learned of a resource of which nothing is known, if nobody waits for it.
+    pub(super) async fn first_look(&self, kind: C::Kind, key: &C::Key) -> FirstLook<C> {
         let Urgency::Routine { served } = self.reconcile.urgency else {
-            return None;
+            return FirstLook::Nothing;
         };
         let now = Instant::now();
         let deferred = self.observations.is_deferred(key);
         if self.observations.knows(key) && !deferred {
-            return None;
+            return FirstLook::Nothing;
         }
         if !deferred && kind.rules().resync == Resync::Record {
-            return (served >= MANY).then(|| self.observations.defer(kind, key, now));
+            return match served >= MANY {
+                true => FirstLook::Enough(self.observations.defer(kind, key, now)),
+                false => FirstLook::Nothing,
+            };
         }
-        let serves = if deferred {
-            self.observations.share_a_first_list(kind, key)
-        } else {
-            served
-        };
         let since = self.observations.list_start(now);
+        let serves = || self.observations.share_a_list(kind, key);
+        let suffices = kind.rules().list.as_ref().and_then(|list| list.suffices);
+        if deferred && suffices.is_some() {
+            let listed = self
+                .inventory
+                .listed(self.client, self.reconcile, (kind, key), since, serves);
+            return listed.await.map_or(FirstLook::Nothing, FirstLook::NotEnough);
+        }
+        let serves = if deferred { serves() } else { served };
         let row = self
             .inventory
-            .row(self.client, self.reconcile, (kind, key), since, serves)
-            .await?;
+            .row(self.client, self.reconcile, (kind, key), since, serves);
+        let Some(row) = row.await else {
+            return FirstLook::Nothing;
+        };
         let is_ready = C::progress(&row.body) == Progress::Ready && (kind.rules().completed)(&row.body);
-        is_ready.then(|| self.observations.first_listed(kind, key, row))
+        match suffices {
+            None if is_ready => FirstLook::Enough(self.observations.first_listed(kind, key, row)),
+            Some(suffices) if is_ready && suffices(&row.body) => {
+                FirstLook::Enough(self.observations.defer(kind, key, now))
+            }
+            _ => FirstLook::NotEnough(row.listed),
+        }
     }
 }

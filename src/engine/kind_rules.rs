@@ -79,6 +79,9 @@ pub struct ListRules<C: Cloud> {
     pub min_served: usize,
     /// How many rows the list has, by the body of the parent; none if the list is always worth a call.
     pub rows: Option<fn(&Value) -> u64>,
+    /// Where a row lacks something that a read shows: whether a row shows so much that the first read can wait for its
+    /// turn. None: a row shows the whole resource.
+    pub suffices: Option<fn(&Value) -> bool>,
 }
 
 /// How long a write usually takes, if writes are sent one after the other.

@@ -20,4 +20,5 @@ pub mod resource;
 mod sample;
 #[cfg(test)]
 mod tests;
+pub mod urgency;
 mod write_queue;

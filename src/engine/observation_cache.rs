@@ -156,16 +156,22 @@ impl<C: Cloud> ObservationCache<C> {
     /// How long a ready resource is not read: spread by its key, or by its parent's, where one list shows all in it. A
     /// reconcile that runs anyway reads it a little earlier.
     fn hold(&self, kind: C::Kind, key: &C::Key) -> Hold {
-        let (base, spread_by) = match kind.rules().resync {
-            Resync::Resource => (self.resync, None),
-            Resync::Record => (self.record_resync, key.parent()),
+        let base = match kind.rules().resync {
+            Resync::Resource => self.resync,
+            Resync::Record => self.record_resync,
         };
-        let due_after = base * (900 + Self::spread(spread_by.as_ref().unwrap_or(key), 200)) / 1_000;
+        let due_after = base * (900 + Self::spread(&Self::spread_by(kind, key), 200)) / 1_000;
         let earlier = self.resync.min(self.record_resync) / 5;
         Hold {
             due_after,
             good_for: due_after.saturating_sub(earlier),
         }
+    }
+
+    /// By which key the reads of a resource are spread: those of records by their parent's, as one list shows all in it.
+    fn spread_by(kind: C::Kind, key: &C::Key) -> C::Key {
+        let parent = key.parent().filter(|_| kind.rules().resync == Resync::Record);
+        parent.unwrap_or_else(|| key.clone())
     }
 
     /// A number below `range`, by the key. Only this process uses the hash: another release of Rust may spread reads in

@@ -5,13 +5,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::client::{CloudClient, OperationState, Reconcile, Urgency};
+use super::client::{CloudClient, OperationState, Reconcile};
 use super::cloud::{Cloud, Key, ResourceKind};
 use super::deletion::{self, Deletion};
 use super::failure::{Class, Failure};
+use super::first_look::FirstLook;
 use super::inventory::{Inventory, Listed};
 use super::observation_cache::{ObservationCache, Operation};
 use super::resource::{Observed, Progress};
+use super::urgency::Urgency;
 
 /// What reads need.
 #[derive(Clone, Copy)]
@@ -42,8 +44,13 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
             return Observed::Absent;
         }
         match self.first_look(kind, key).await {
-            Some(observed) => observed,
-            None => self.get(kind, key).await,
+            FirstLook::Enough(observed) => observed,
+            FirstLook::Nothing => self.get(kind, key).await,
+            FirstLook::NotEnough(listed) => {
+                let observed = self.get(kind, key).await;
+                self.observations.listed(key, listed);
+                observed
+            }
         }
     }
 

@@ -42,6 +42,7 @@ const GUARDED: KindRules<Sample> = KindRules {
         of: (),
         min_served: 2,
         rows: None,
+        suffices: None,
     }),
     ..PLAIN
 };

@@ -13,9 +13,9 @@ use hyperlink::azure::kinds::subnet::NatSubnet;
 use hyperlink::azure::kinds::zone::Zone;
 use hyperlink::azure::kinds::zone_link::ZoneLink;
 use hyperlink::azure::owner_tags::OwnerTags;
-use hyperlink::engine::client::Urgency;
 use hyperlink::engine::plan::ensure_present;
 use hyperlink::engine::resource::Resource;
+use hyperlink::engine::urgency::Urgency;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 

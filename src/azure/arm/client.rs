@@ -13,12 +13,13 @@ use serde_json::Value;
 use tokio::time::Instant;
 use url::Url;
 
+use crate::arm::bulkhead::{Bulkhead, Place};
 use crate::arm::error::{ArmError, CALL_BUDGET_EXHAUSTED};
 use crate::arm::id::{ResourceId, SubscriptionId};
 use crate::arm::message::{conditional, is_sendable, request, retry_after, shows};
 use crate::arm::operation;
 use crate::arm::ports::{CallVerb, Counters, Gate, ObservedCall};
-use crate::arm::throttle::{Budget, Counts, Throttle, count_budgets};
+use crate::arm::throttle::{Budget, Counts, Draw, Throttle};
 use crate::arm::transport::{Transport, TransportError};
 use crate::kinds::Kind;
 
@@ -54,6 +55,7 @@ pub struct Client {
     gate: Arc<dyn Gate>,
     counters: Arc<dyn Counters>,
     throttle: Arc<Throttle>,
+    bulkhead: Arc<Bulkhead>,
     call_budgets: Arc<CallBudgets>,
 }
 
@@ -66,6 +68,7 @@ impl Client {
             gate,
             counters,
             throttle: Arc::default(),
+            bulkhead: Arc::default(),
             call_budgets: Arc::default(),
         }
     }
@@ -259,11 +262,14 @@ impl Client {
         self.send(call, request).await
     }
 
+    /// A place among the requests to the call's subscription.
+    async fn place(&self, call: &Call<'_>) -> Result<Place, ArmError> {
+        let place = self.bulkhead.enter(call.subscription).await;
+        place.ok_or_else(|| ArmError::own(Class::Down, "TooManyUnanswered"))
+    }
+
     fn within_throttle(&self, call: &Call<'_>) -> Result<(), ArmError> {
-        let wait = self
-            .throttle
-            .wait(call.subscription, call.budget, call.kind, Instant::now());
-        match wait {
+        match self.throttle.wait(&call.draw(), Instant::now()) {
             None => Ok(()),
             wait => Err(ArmError {
                 retry_after: wait,
@@ -273,6 +279,7 @@ impl Client {
     }
 
     async fn send(&self, call: Call<'_>, request: Request<Bytes>) -> Result<Answer, ArmError> {
+        let _place = self.place(&call).await?;
         let began = Instant::now();
         let sent = self.transport.send(call.correlated(request)).await;
         self.answered(&call, sent, began)
@@ -282,6 +289,7 @@ impl Client {
     async fn write(&self, call: Call<'_>, request: Request<Bytes>) -> Result<Answer, WriteError<ArmError>> {
         self.within_throttle(&call)?;
         self.within_call_budget(call.kind, call.address)?;
+        let _place = self.place(&call).await?;
         let began = Instant::now();
         let sent = match self.transport.ready().await {
             Ok(()) if !self.gate.open() => return Err(WriteError::NotLeading),
@@ -299,7 +307,7 @@ impl Client {
         began: Instant,
     ) -> Result<Answer, ArmError> {
         let status = sent.as_ref().map_or(0, |answer| answer.status().as_u16());
-        let result = sent.map_err(ArmError::from).and_then(|answer| self.read(&answer));
+        let result = sent.map_err(ArmError::from).and_then(|answer| self.read(call, &answer));
         let class = result.as_ref().err().map(|error| error.class);
         self.counters.call(ObservedCall {
             kind: call.kind,
@@ -322,18 +330,18 @@ impl Client {
         } else {
             Counts::Arm
         };
-        self.throttle
-            .used_up(call.subscription, call.budget, counts, wait, Instant::now());
+        self.throttle.used_up(&call.draw(), counts, wait, Instant::now());
         ArmError {
             retry_after: Some(wait),
             ..error
         }
     }
 
-    fn read(&self, answer: &Response<Bytes>) -> Result<Answer, ArmError> {
+    fn read(&self, call: &Call<'_>, answer: &Response<Bytes>) -> Result<Answer, ArmError> {
         let status = answer.status();
         let headers = answer.headers();
-        count_budgets(headers, self.counters.as_ref());
+        self.throttle
+            .note_left(&call.draw(), headers, self.counters.as_ref(), Instant::now());
         let retry_after = retry_after(headers, SystemTime::now());
         if !status.is_success() {
             return Err(ArmError::from_answer(status.as_u16(), answer.body(), retry_after));
@@ -376,6 +384,16 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
+    /// What it draws on.
+    fn draw(&self) -> Draw<'_> {
+        Draw {
+            subscription: self.subscription,
+            budget: self.budget,
+            kind: self.kind,
+            urgency: self.reconcile.urgency,
+        }
+    }
+
     /// The request with the correlation id of its reconcile.
     fn correlated(&self, mut request: Request<Bytes>) -> Request<Bytes> {
         if let Ok(id) = self.reconcile.correlation.to_string().parse() {

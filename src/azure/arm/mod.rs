@@ -1,6 +1,7 @@
 //! The REST layer of Azure Resource Manager: ids, errors, tokens, and one call at a time.
 
 pub mod auth;
+mod bulkhead;
 mod calls;
 pub mod client;
 pub mod error;

@@ -1,12 +1,17 @@
-//! Azure's request budgets: which calls have to wait because Azure said so, and what the headers say is left.
+//! Azure's request budgets: which calls have to wait, because Azure said so, or because what is left of a budget is kept
+//! for calls that somebody waits for.
+
+mod share;
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::HeaderMap;
+use hyperlink_engine::urgency::Urgency;
 use tokio::time::Instant;
 
+use self::share::{Grant, Share};
 use crate::arm::id::SubscriptionId;
 use crate::arm::ports::Counters;
 use crate::kinds::Kind;
@@ -42,76 +47,169 @@ pub const BUDGETS: [&str; 7] = [
     "subscription-resource-requests",
 ];
 
-/// Knows until when a request budget of a subscription is exhausted.
+/// How long it is remembered that a subscription was called.
+const REMEMBERED: Duration = Duration::from_secs(600);
+
+/// What a call draws on.
+#[derive(Debug, Clone, Copy)]
+pub struct Draw<'a> {
+    /// The subscription of the resource.
+    pub subscription: &'a SubscriptionId,
+    /// What the call counts as.
+    pub budget: Budget,
+    /// The kind of the resource.
+    pub kind: Kind,
+    /// Whether somebody waits for the call.
+    pub urgency: Urgency,
+}
+
+impl Draw<'_> {
+    fn keys(&self) -> [Key; 2] {
+        [Counts::Arm, Counts::Service(self.kind.spec().service)].map(|counts| self.key(counts))
+    }
+
+    fn key(&self, counts: Counts) -> Key {
+        (self.subscription.clone(), self.budget, counts)
+    }
+
+    /// What Azure is known to grant.
+    fn grant(&self, counts: Counts) -> Option<Grant> {
+        match counts {
+            Counts::Arm => Some(Grant::of_arm(self.budget)),
+            Counts::Service(_) if self.budget == Budget::Reads => {
+                self.kind.spec().reads_in_5_minutes.map(Grant::of_five_minutes)
+            }
+            Counts::Service(_) => None,
+        }
+    }
+}
+
+type Key = (SubscriptionId, Budget, Counts);
+
+/// What is known of one budget.
+#[derive(Debug)]
+struct State {
+    /// Until when it is exhausted, as Azure said.
+    until: Instant,
+    /// The time that the next call gets that has to wait: each gets a later one, so that they do not come back together.
+    turn: Instant,
+    share: Option<Share>,
+    used: Instant,
+}
+
+/// The time between two calls that come back when an exhausted budget opens again.
+const GAP: Duration = Duration::from_millis(100);
+
+impl State {
+    fn new(grant: Option<Grant>, now: Instant) -> Self {
+        Self {
+            until: now,
+            turn: now,
+            share: grant.map(|grant| Share::new(grant, now)),
+            used: now,
+        }
+    }
+
+    /// How long a call has to wait because Azure said so.
+    fn wait(&mut self, now: Instant) -> Option<Duration> {
+        if self.until <= now {
+            return None;
+        }
+        let turn = self.turn.max(self.until);
+        self.turn = turn + GAP;
+        Some(turn - now)
+    }
+}
+
+/// Knows what is left of the request budgets of subscriptions.
 #[derive(Debug, Default)]
 pub struct Throttle {
-    until: Mutex<HashMap<(SubscriptionId, Budget, Counts), Instant>>,
+    states: Mutex<HashMap<Key, State>>,
+    cleaned: Mutex<Option<Instant>>,
 }
 
 impl Throttle {
-    /// How long calls on this budget have to wait. An earlier call would only prolong the wait.
-    pub fn wait(&self, subscription: &SubscriptionId, budget: Budget, kind: Kind, now: Instant) -> Option<Duration> {
-        let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
-        until.retain(|_, end| *end > now);
-        let ends = [Counts::Arm, Counts::Service(kind.spec().service)];
-        let ends = ends.map(|counts| until.get(&(subscription.clone(), budget, counts)).copied());
-        ends.into_iter().flatten().max().map(|end| end - now)
+    fn states(&self) -> MutexGuard<'_, HashMap<Key, State>> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long a call has to wait; none if it may be sent, which it is then counted as. An earlier call on an exhausted
+    /// budget would only prolong the wait.
+    pub fn wait(&self, draw: &Draw<'_>, now: Instant) -> Option<Duration> {
+        self.clean(now);
+        let mut states = self.states();
+        let keys = draw.keys();
+        let exhausted = keys.iter().filter_map(|key| states.get_mut(key)?.wait(now)).max();
+        if exhausted.is_some() || draw.urgency == Urgency::Awaited {
+            return exhausted;
+        }
+        let mut shares = Vec::new();
+        for key in keys {
+            let grant = draw.grant(key.2);
+            let state = states.entry(key.clone()).or_insert_with(|| State::new(grant, now));
+            state.used = now;
+            if let Some(wait) = state.share.as_mut().and_then(|share| share.wait(now)) {
+                return Some(wait);
+            }
+            shares.push(key);
+        }
+        for key in shares {
+            if let Some(share) = states.get_mut(&key).and_then(|state| state.share.as_mut()) {
+                share.take();
+            }
+        }
+        None
     }
 
     /// Notes that the budget is exhausted for this long, as the one who counts it answered. Of several answers the one
     /// that asks for the latest time counts.
-    pub fn used_up(&self, subscription: &SubscriptionId, budget: Budget, counts: Counts, wait: Duration, now: Instant) {
-        let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
-        let end = until.entry((subscription.clone(), budget, counts)).or_insert(now);
-        *end = (*end).max(now + wait);
+    pub fn used_up(&self, draw: &Draw<'_>, counts: Counts, wait: Duration, now: Instant) {
+        let mut states = self.states();
+        let state = states
+            .entry(draw.key(counts))
+            .or_insert_with(|| State::new(draw.grant(counts), now));
+        state.until = state.until.max(now + wait);
+        state.used = state.until;
     }
-}
 
-/// Reports to the counters what is left of each budget by the headers of an answer.
-pub fn count_budgets(headers: &HeaderMap, counters: &dyn Counters) {
-    for budget in BUDGETS {
-        let value = headers.get(format!("x-ms-ratelimit-remaining-{budget}"));
-        if let Some(remaining) = value.and_then(|v| v.to_str().ok()).and_then(|v| v.parse().ok()) {
-            counters.budget(budget, remaining);
+    /// Notes what is left of each budget by the headers of an answer, and reports it to the counters.
+    pub fn note_left(&self, draw: &Draw<'_>, headers: &HeaderMap, counters: &dyn Counters, now: Instant) {
+        for budget in BUDGETS {
+            let value = headers.get(format!("x-ms-ratelimit-remaining-{budget}"));
+            let Some(left) = value.and_then(|v| v.to_str().ok()).and_then(|v| v.parse().ok()) else {
+                continue;
+            };
+            counters.budget(budget, left);
+            let counts = match (budget, draw.budget) {
+                ("subscription-reads", Budget::Reads)
+                | ("subscription-writes", Budget::Writes)
+                | ("subscription-deletes", Budget::Deletes) => Counts::Arm,
+                ("subscription-resource-requests", _) => Counts::Service(draw.kind.spec().service),
+                _ => continue,
+            };
+            let Some(grant) = draw.grant(counts) else { continue };
+            let mut states = self.states();
+            let state = states
+                .entry(draw.key(counts))
+                .or_insert_with(|| State::new(Some(grant), now));
+            state.used = state.used.max(now);
+            if let Some(share) = &mut state.share {
+                share.note_left(left, now);
+            }
         }
+    }
+
+    /// Forgets subscriptions that were not called lately.
+    fn clean(&self, now: Instant) {
+        let mut cleaned = self.cleaned.lock().unwrap_or_else(PoisonError::into_inner);
+        if cleaned.is_some_and(|last| now.saturating_duration_since(last) < REMEMBERED) {
+            return;
+        }
+        *cleaned = Some(now);
+        self.states()
+            .retain(|_, state| now.saturating_duration_since(state.used) < REMEMBERED);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn later_answer_makes_no_wait_shorter() {
-        let (throttle, one) = (Throttle::default(), SubscriptionId::parse("a").unwrap());
-        let now = Instant::now();
-        for seconds in [300, 60] {
-            throttle.used_up(&one, Budget::Reads, Counts::Arm, Duration::from_secs(seconds), now);
-        }
-        let wait = throttle.wait(&one, Budget::Reads, Kind::Zone, now);
-        assert_eq!(wait, Some(Duration::from_secs(300)));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_used_up_budget_holds_its_own_kind_of_call_until_its_time() {
-        let (throttle, one, two) = (
-            Throttle::default(),
-            SubscriptionId::parse("a").unwrap(),
-            SubscriptionId::parse("b").unwrap(),
-        );
-        let now = Instant::now();
-        throttle.used_up(&one, Budget::Writes, Counts::Arm, Duration::from_secs(30), now);
-        let wait = |of, budget, kind, later| throttle.wait(of, budget, kind, now + Duration::from_secs(later));
-        assert_eq!(wait(&one, Budget::Writes, Kind::Zone, 0), Some(Duration::from_secs(30)));
-        assert_eq!(wait(&one, Budget::Reads, Kind::Zone, 0), None);
-        assert_eq!(wait(&two, Budget::Writes, Kind::Zone, 0), None);
-        assert_eq!(wait(&one, Budget::Writes, Kind::Zone, 30), None);
-        let private_dns = Counts::Service(Kind::Zone.spec().service);
-        throttle.used_up(&two, Budget::Reads, private_dns, Duration::from_secs(30), now);
-        assert_eq!(
-            wait(&two, Budget::Reads, Kind::Record, 0),
-            Some(Duration::from_secs(30))
-        );
-        assert_eq!(wait(&two, Budget::Reads, Kind::PrivateEndpoint, 0), None);
-    }
-}
+mod tests;

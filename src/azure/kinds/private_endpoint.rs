@@ -31,11 +31,14 @@ pub const SPEC: KindSpec = KindSpec {
             of: ListScope::Subscription,
             min_served: 10,
             rows: None,
+            // A row has no address. While the connection is approved, the one that is known stands.
+            suffices: Some(|row| approval(row) == Approval::Approved),
         }),
         // The answer to a PUT does not show the address.
         read_after_put: true,
         ..Rules::DEFAULT
     },
+    ..KindSpec::DEFAULT
 };
 
 /// A desired Private Endpoint.

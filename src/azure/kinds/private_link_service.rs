@@ -32,6 +32,7 @@ pub const SPEC: KindSpec = KindSpec {
             of: ListScope::Group,
             min_served: 10,
             rows: None,
+            suffices: None,
         }),
         children: Some(connections),
         ..Rules::DEFAULT

@@ -7,7 +7,7 @@ use hyperlink_engine::kind_rules::{ListRules, Resync};
 use hyperlink_engine::resource::{Difference, Owned, Resource};
 use serde_json::{Value, json};
 
-use super::zone::{DNS_API, DNS_SERVICE, rows};
+use super::zone::{DNS_API, DNS_READS, DNS_SERVICE, rows};
 use super::{Kind, KindSpec, ListScope, NETWORK, Rules};
 use crate::arm::id::ResourceId;
 use crate::body::{base, mark, set};
@@ -21,12 +21,14 @@ pub const SPEC: KindSpec = KindSpec {
     path: &["privateDnsZones", "A"],
     api_version: DNS_API,
     service: DNS_SERVICE,
+    reads_in_5_minutes: Some(DNS_READS),
     rules: Rules {
         resync: Resync::Record,
         list: Some(ListRules {
             of: ListScope::Parent,
             min_served: 2,
             rows: Some(rows),
+            suffices: None,
         }),
         create_if_new: true,
         ..Rules::DEFAULT

@@ -17,6 +17,8 @@ pub struct KindSpec {
     pub api_version: &'static str,
     /// The service that counts requests beside ARM: kinds of one service share its request budgets.
     pub service: &'static str,
+    /// How many reads the service grants a subscription in five minutes, where that is less than ARM grants.
+    pub reads_in_5_minutes: Option<u32>,
     /// The longest name, in characters; none if names are not checked here.
     pub max_name: Option<usize>,
     /// What a read asks Azure to show in full (`$expand`).
@@ -36,6 +38,7 @@ impl KindSpec {
         path: &[],
         api_version: "",
         service: "",
+        reads_in_5_minutes: None,
         max_name: None,
         expand: None,
         rules: Rules::DEFAULT,

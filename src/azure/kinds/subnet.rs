@@ -28,6 +28,7 @@ pub const SPEC: KindSpec = KindSpec {
             of: ListScope::Parent,
             min_served: 10,
             rows: None,
+            suffices: None,
         }),
         queued_in_parent: Some(WriteTimes {
             // How long a PUT of a subnet usually takes; the next write into the network waits as long.

@@ -17,6 +17,11 @@ pub(super) const DNS_API: &str = "2024-06-01";
 /// The service of private DNS, which counts requests on its own.
 pub(super) const DNS_SERVICE: &str = "Microsoft.Network/privateDnsZones";
 
+/// How many reads private DNS grants a subscription in five minutes.
+///
+/// Source: <https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling>.
+pub(super) const DNS_READS: u32 = 500;
+
 /// What generic code has to know of private DNS zones.
 pub const SPEC: KindSpec = KindSpec {
     label: "private_dns_zone",
@@ -24,6 +29,7 @@ pub const SPEC: KindSpec = KindSpec {
     path: &["privateDnsZones"],
     api_version: DNS_API,
     service: DNS_SERVICE,
+    reads_in_5_minutes: Some(DNS_READS),
     rules: Rules {
         // The time between two reads of a private DNS zone in progress if Azure gives no time. A write takes up to half
         // a minute.
@@ -33,6 +39,7 @@ pub const SPEC: KindSpec = KindSpec {
             of: ListScope::Subscription,
             min_served: 10,
             rows: None,
+            suffices: None,
         }),
         create_if_new: true,
         // A zone is not deleted with what others put into it after it was read. Other kinds are not known to hold

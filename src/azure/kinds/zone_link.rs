@@ -6,7 +6,7 @@ use hyperlink_engine::kind_rules::{ListRules, Resync};
 use hyperlink_engine::resource::{Difference, Owned, Resource};
 use serde_json::{Value, json};
 
-use super::zone::{DNS_API, DNS_SERVICE, MAX_DNS_TAGS, links, rows};
+use super::zone::{DNS_API, DNS_READS, DNS_SERVICE, MAX_DNS_TAGS, links, rows};
 use super::{Kind, KindSpec, ListScope, MAX_NAME, NETWORK, Rules};
 use crate::arm::id::ResourceId;
 use crate::body::{base, id_at, mark, set};
@@ -20,6 +20,7 @@ pub const SPEC: KindSpec = KindSpec {
     path: &["privateDnsZones", "virtualNetworkLinks"],
     api_version: DNS_API,
     service: DNS_SERVICE,
+    reads_in_5_minutes: Some(DNS_READS),
     max_name: Some(MAX_NAME),
     rules: Rules {
         // The time between two reads of a virtual network link in progress if Azure gives no time. Most writes take up
@@ -31,6 +32,7 @@ pub const SPEC: KindSpec = KindSpec {
             of: ListScope::Parent,
             min_served: 2,
             rows: Some(rows),
+            suffices: None,
         }),
         completed,
         count_in_parent: Some(links),

@@ -204,6 +204,11 @@ impl<R: ServedResource> CustomResourceStore<R> {
         }
     }
 
+    /// In how many namespaces there are such custom resources.
+    pub fn namespaces(&self) -> usize {
+        self.state().namespaces.len()
+    }
+
     /// Whether all have been listed once.
     pub fn listed(&self) -> bool {
         self.state().listed

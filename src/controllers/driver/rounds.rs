@@ -11,6 +11,8 @@ use crate::controllers::decision::{Decision, Lifecycle};
 use crate::controllers::event;
 use crate::controllers::facts::Facts;
 use crate::controllers::reconciler::{CustomResourceReconciler, ServedResource};
+use crate::controllers::urgency::urgency;
+use crate::engine::client::Reconcile;
 use crate::engine::execute;
 use crate::hypershift::intent;
 use crate::runtime::call::ReconcileError;
@@ -47,9 +49,13 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
             deleting_since: deleting_since.and_then(|since| to_instant(since, began)),
         };
         let mut facts = Facts::default();
+        let reconcile = Reconcile {
+            urgency: urgency(&cr, cx.role, lifecycle, cx.resources.namespaces()),
+            ..self.reconcile
+        };
         let mut round = 1;
         loop {
-            let (mut decision, found) = decided(cx, self.reconcile, &mut facts, times, &mut |facts| {
+            let (mut decision, found) = decided(cx, reconcile, &mut facts, times, &mut |facts| {
                 self.decide(lifecycle, &cr, facts)
             })
             .await;

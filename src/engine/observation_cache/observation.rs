@@ -161,9 +161,9 @@ impl<C: Cloud> Observation<C> {
         self.listable.then(|| oldest.max(self.read_at))
     }
 
-    /// Whether a list that shows it unchanged saves a read.
-    pub(super) fn is_listable(&self) -> bool {
-        self.listable
+    /// Whether a list saves a read of it.
+    pub(super) fn is_of_a_list(&self) -> bool {
+        self.listable || self.deferred
     }
 
     /// Makes the next read due then, whatever a list shows.
@@ -296,7 +296,7 @@ mod tests {
         invalidated.due_at(now);
         written.note_written();
         for observation in [invalidated, written] {
-            assert!(!observation.is_listable());
+            assert!(!observation.is_of_a_list());
             assert_eq!(observation.list_since(Duration::ZERO, now), None);
         }
     }
@@ -318,10 +318,10 @@ mod tests {
         let mut observation = ready(now);
         observation.read_by(now + Duration::from_secs(200));
         assert_eq!(observation.due(), now + HOLD.due_after);
-        assert!(observation.is_listable(), "a list may show it until then");
+        assert!(observation.is_of_a_list(), "a list may show it until then");
         observation.expedite(now + Duration::from_secs(200));
         assert_eq!(observation.due(), now + HOLD.due_after);
-        assert!(!observation.is_listable());
+        assert!(!observation.is_of_a_list());
         observation.expedite(now + Duration::from_secs(9));
         observation.read_by(now + Duration::from_secs(5));
         assert_eq!(observation.due(), now + Duration::from_secs(5));

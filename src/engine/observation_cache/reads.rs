@@ -9,7 +9,11 @@ use super::ObservationCache;
 use crate::cloud::{Cloud, Key, List, ResourceKind};
 use crate::failure::{Class, Failure};
 use crate::inventory::{Listed, Row, list_of};
+use crate::kind_rules::Resync;
 use crate::resource::Observed;
+
+/// Over so many rounds of `resync` the first reads of resources are spread of which lists show too little.
+const FIRST_ROUNDS: u32 = 4;
 
 impl<C: Cloud> ObservationCache<C> {
     /// Stores a failed read. Returns the wait until the next one, which grows with each failure.
@@ -54,7 +58,7 @@ impl<C: Cloud> ObservationCache<C> {
             .flatten()
     }
 
-    /// How many ready resources one list with this one would show.
+    /// How many resources one list with this one would show that are ready or were not read yet.
     pub fn share_a_list(&self, kind: C::Kind, key: &C::Key) -> usize {
         let Some((rules, list)) = list_of::<C>(kind, key) else {
             return 0;
@@ -66,7 +70,7 @@ impl<C: Cloud> ObservationCache<C> {
         }
         let listable = entries
             .iter()
-            .filter(|(_, entry)| entry.kind == kind && entry.observation.is_listable());
+            .filter(|(_, entry)| entry.kind == kind && entry.observation.is_of_a_list());
         listable.filter(|(other, _)| list.shows(other)).count()
     }
 
@@ -98,10 +102,15 @@ impl<C: Cloud> ObservationCache<C> {
         observed
     }
 
-    /// Defers the first read of what is in a parent: to a time after `resync`, at which all in that parent are read.
+    /// Defers the first read of a resource to a time after `resync`: that of records to one at which all in the parent
+    /// are read.
     pub fn defer(&self, kind: C::Kind, key: &C::Key, now: Instant) -> Observed<C> {
-        let turn = self.record_resync.saturating_sub(self.resync);
-        let wait = self.resync + turn * Self::spread(key.parent().as_ref().unwrap_or(key), 1_000) / 1_000;
+        let last = match kind.rules().resync {
+            Resync::Resource => self.resync * FIRST_ROUNDS,
+            Resync::Record => self.record_resync,
+        };
+        let turn = last.saturating_sub(self.resync) * Self::spread(&Self::spread_by(kind, key), 1_000) / 1_000;
+        let wait = self.resync + turn;
         let unread = C::Error::own(Class::Throttled, "NotReadYet").with_retry_after(wait);
         let observed = Observed::ReadFailed(unread);
         self.update(kind, key, now, |entry| {
@@ -113,18 +122,6 @@ impl<C: Cloud> ObservationCache<C> {
     /// Whether the first read of the resource is still to come.
     pub fn is_deferred(&self, key: &C::Key) -> bool {
         self.holds(key, |entry| entry.observation.is_deferred())
-    }
-
-    /// How many resources one list with this one would show whose first read is still to come.
-    pub fn share_a_first_list(&self, kind: C::Kind, key: &C::Key) -> usize {
-        let Some((_, list)) = list_of::<C>(kind, key) else {
-            return 0;
-        };
-        let entries = self.entries();
-        let deferred = entries
-            .iter()
-            .filter(|(_, entry)| entry.kind == kind && entry.observation.is_deferred());
-        deferred.filter(|(other, _)| list.shows(other)).count()
     }
 
     /// Stores the resource's fingerprint in a list that was started before the resource was read.

@@ -1,0 +1,156 @@
+//! How many requests to one subscription are under way: a subscription that does not answer must not occupy what all
+//! others need.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use crate::arm::id::SubscriptionId;
+
+/// How many requests to one subscription are under way at once.
+const MOST: usize = 16;
+
+/// How long a request waits for one of these places. A subscription of which a request has been under way for longer
+/// does not answer: then none waits.
+///
+/// Rule: `docs/sizing.md`.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The requests under way, by subscription.
+#[derive(Debug, Default)]
+pub(super) struct Bulkhead(Mutex<HashMap<SubscriptionId, Arc<Lane>>>);
+
+/// The requests to one subscription.
+#[derive(Debug)]
+struct Lane {
+    places: Arc<Semaphore>,
+    under_way: Mutex<UnderWay>,
+}
+
+#[derive(Debug, Default)]
+struct UnderWay {
+    last: u64,
+    /// When each was sent, in that order.
+    sent: BTreeMap<u64, Instant>,
+}
+
+impl Lane {
+    fn under_way(&self) -> MutexGuard<'_, UnderWay> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answers(&self, now: Instant) -> bool {
+        let under_way = self.under_way();
+        let oldest = under_way.sent.values().next();
+        oldest.is_none_or(|sent| now.saturating_duration_since(*sent) < PATIENCE)
+    }
+}
+
+/// A place for one request.
+#[derive(Debug)]
+pub(super) struct Place {
+    lane: Arc<Lane>,
+    number: u64,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.lane.under_way().sent.remove(&self.number);
+    }
+}
+
+impl Bulkhead {
+    /// A place for one request; none if too many are under way that do not come back.
+    pub(super) async fn enter(&self, subscription: &SubscriptionId) -> Option<Place> {
+        let lane = self.lane(subscription);
+        let places = Arc::clone(&lane.places);
+        let permit = match Arc::clone(&places).try_acquire_owned() {
+            Ok(permit) => permit,
+            Err(_) if !lane.answers(Instant::now()) => return None,
+            Err(_) => {
+                let place = tokio::time::timeout(PATIENCE, places.acquire_owned());
+                place.await.ok()?.ok()?
+            }
+        };
+        let number = {
+            let mut under_way = lane.under_way();
+            under_way.last += 1;
+            let number = under_way.last;
+            under_way.sent.insert(number, Instant::now());
+            number
+        };
+        Some(Place {
+            lane,
+            number,
+            _permit: permit,
+        })
+    }
+
+    fn lane(&self, subscription: &SubscriptionId) -> Arc<Lane> {
+        let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lane) = lanes.get(subscription) {
+            return Arc::clone(lane);
+        }
+        // Anybody may name any subscription.
+        lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
+        let lane = Arc::new(Lane {
+            places: Arc::new(Semaphore::new(MOST)),
+            under_way: Mutex::default(),
+        });
+        lanes.insert(subscription.clone(), Arc::clone(&lane));
+        lane
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subscription(name: &str) -> SubscriptionId {
+        SubscriptionId::parse(name).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn subscription_that_does_not_answer_takes_no_more_requests() {
+        let (bulkhead, stuck) = (Bulkhead::default(), subscription("a"));
+        let mut places = Vec::new();
+        for _ in 0..MOST {
+            places.push(bulkhead.enter(&stuck).await.unwrap());
+        }
+        let began = Instant::now();
+        assert!(bulkhead.enter(&stuck).await.is_none());
+        assert_eq!(began.elapsed(), PATIENCE, "the first one waits");
+        assert!(bulkhead.enter(&stuck).await.is_none());
+        assert_eq!(began.elapsed(), PATIENCE, "the next one knows");
+        assert!(bulkhead.enter(&subscription("b")).await.is_some(), "others answer");
+        places.pop();
+        assert!(bulkhead.enter(&stuck).await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn crowd_in_a_subscription_that_answers_is_served_in_turn() {
+        let bulkhead = Arc::new(Bulkhead::default());
+        let began = Instant::now();
+        let requests = (0..10 * MOST).map(async |_| {
+            let place = bulkhead.enter(&subscription("a")).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            place.is_some()
+        });
+        let served = futures::future::join_all(requests).await;
+        assert!(served.into_iter().all(|served| served));
+        assert_eq!(began.elapsed().as_millis(), 1_000);
+    }
+
+    #[tokio::test]
+    async fn subscriptions_without_requests_are_forgotten() {
+        let bulkhead = Bulkhead::default();
+        for number in 0..100 {
+            drop(bulkhead.enter(&subscription(&format!("s{number}"))).await);
+        }
+        assert_eq!(bulkhead.0.lock().unwrap().len(), 1);
+    }
+}
