@@ -74,13 +74,24 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
         let observed = match self.client.get(self.reconcile, kind, key).await {
             Ok(body) => self.found(kind, key, body).await,
             Err(error) if error.class() == Class::Gone => self.not_found(kind, key, error).await,
-            Err(error) => self.read_failed(kind, key, error),
+            Err(error) => match self.postponed(key, &error) {
+                Some(known) => return known,
+                None => self.read_failed(kind, key, error),
+            },
         };
         if let Some(listed) = listed {
             self.observations.listed(key, listed);
         }
         self.observations.forget_overdue(Instant::now());
         observed
+    }
+
+    /// What is known of a resource whose verification has to wait because the cloud only takes so many requests.
+    fn postponed(&self, key: &C::Key, error: &C::Error) -> Option<Observed<C>> {
+        if self.reconcile.urgency == Urgency::Awaited || error.class() != Class::Throttled {
+            return None;
+        }
+        self.observations.postpone(key, error.delay(1), Instant::now())
     }
 
     /// Whether a resource that this process deletes is gone, by the parent's count of such resources, if the parent has

@@ -148,7 +148,11 @@ pub(crate) struct Fleet {
 
 impl Fleet {
     pub(crate) async fn new(clusters: usize) -> Self {
-        let mut sim = Sim::seeded(&seed_for(clusters));
+        Self::in_a_world(&seed_for(clusters), clusters).await
+    }
+
+    pub(crate) async fn in_a_world(seed: &Value, clusters: usize) -> Self {
+        let mut sim = Sim::seeded(seed);
         let mut groups = Vec::new();
         for n in 0..clusters {
             let management: Group = vec![Box::new(nat_subnet(n)), Box::new(service(n))];

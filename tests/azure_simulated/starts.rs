@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use hyperlink::azure::cloud::Observed;
+use hyperlink::azure::kinds::Kind;
 use hyperlink::azure::kinds::private_link_service::alias;
 use hyperlink::engine::failure::Class;
 use hyperlink::engine::resource::Resource;
@@ -11,7 +12,7 @@ use hyperlink::engine::urgency::Urgency;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::fleet::{Fleet, endpoint, internal, nat_subnet, record, service, zone};
+use crate::fleet::{Fleet, endpoint, internal, nat_subnet, record, seed_for, service, zone};
 
 const CLUSTERS: usize = 12;
 /// The time in which every resource but records and links is due once.
@@ -92,6 +93,27 @@ async fn rejected_endpoint_is_replaced_at_the_start() {
     let path = rejected.to_string();
     assert_eq!(fleet.verbs_to(|called| called == path), "GET DELETE");
     assert_eq!(fleet.single_reads("/privateEndpoints/"), 1);
+}
+
+/// Links and lists of records of 12 clusters are 48 reads in a turn of 45 minutes: more than half of ten in five minutes.
+#[tokio::test(start_paused = true)]
+async fn verification_leaves_half_of_a_small_budget() {
+    let mut seed = seed_for(CLUSTERS);
+    seed["throttle"] = json!({"dns_reads_5min": 10});
+    let mut fleet = Fleet::in_a_world(&seed, CLUSTERS).await;
+    fleet.sim.let_operations_end().await;
+    fleet.restart().await;
+    fleet.sim.counted.calls.lock().unwrap().clear();
+    fleet.run(TURN * 2).await;
+    let calls = fleet.sim.counted.calls.lock().unwrap();
+    let refused = calls.iter().filter(|call| call.status == 429).count();
+    assert_eq!(refused, 0);
+    let reads = calls
+        .iter()
+        .filter(|call| matches!(call.kind, Kind::Record | Kind::ZoneLink));
+    let reads = reads.count();
+    assert!((40..=100).contains(&reads), "{reads}");
+    assert_eq!(fleet.sim.writes(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -103,7 +103,7 @@ impl Crowd {
 
     /// Advances the simulator's clock by 300 s, after which Azure's request budgets are full again. The many resyncs of
     /// this benchmark exhaust the budget for reads of private DNS.
-    async fn refill_budgets(&self) -> Result<()> {
+    pub(super) async fn refill_budgets(&self) -> Result<()> {
         let later = json!({"advance_s": 300});
         control(&self.test_env, reqwest::Method::POST, "/clock", later).await
     }

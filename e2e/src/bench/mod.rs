@@ -11,6 +11,7 @@ pub mod load;
 mod objects;
 pub mod path;
 mod rest;
+mod restart;
 mod standby;
 mod tenant;
 
@@ -45,6 +46,8 @@ pub enum Part {
     /// Many clusters at rest, by the resync interval. It takes an hour, so it runs only when asked
     /// for.
     Rest,
+    /// A restart beside many clusters. It takes half an hour, so it runs only when asked for.
+    Restart,
     /// A tenant's attack.
     Tenant,
     /// The simulator under load.
@@ -73,9 +76,10 @@ impl FromStr for Part {
             "objects" => Self::Objects,
             "crowd" => Self::Crowd,
             "rest" => Self::Rest,
+            "restart" => Self::Restart,
             "tenant" => Self::Tenant,
             "armsim" => Self::Armsim,
-            _ => bail!("{text}: life, standby, objects, crowd, rest, tenant or armsim"),
+            _ => bail!("{text}: life, standby, objects, crowd, rest, restart, tenant or armsim"),
         })
     }
 }
@@ -139,6 +143,7 @@ async fn measure(part: Part, preset: Preset, program: &Path) -> Result<Report> {
         Part::Objects => Report::of(objects::run(preset, program).await?),
         Part::Crowd => crowd::run(preset, program).await?,
         Part::Rest => rest::run(preset, program).await?,
+        Part::Restart => restart::run(preset, program).await?,
         Part::Tenant => tenant::run(preset, program).await?,
         Part::Armsim => Report::of(load::run().await?),
     })

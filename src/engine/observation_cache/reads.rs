@@ -119,6 +119,11 @@ impl<C: Cloud> ObservationCache<C> {
         observed
     }
 
+    /// Postpones the read of a ready resource; what is known of it stands. None: nothing is.
+    pub fn postpone(&self, key: &C::Key, wait: Duration, now: Instant) -> Option<Observed<C>> {
+        self.edit(key, |entry| entry.observation.postpone(now + wait)).flatten()
+    }
+
     /// Whether the first read of the resource is still to come.
     pub fn is_deferred(&self, key: &C::Key) -> bool {
         self.holds(key, |entry| entry.observation.is_deferred())
