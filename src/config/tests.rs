@@ -139,7 +139,7 @@ fn defaults_are_those_of_the_help() {
 #[case::twice_the_same(&[("role", "ho,cpo,ho")])]
 fn both_roles_in_one_process(#[case] line: &[(&str, &str)]) {
     let config = resolve(line, &Environment::of(&HO)).unwrap();
-    assert_eq!(config.roles, BTreeSet::from(Role::ALL));
+    assert_eq!(config.roles, BTreeSet::from([Role::Ho, Role::Cpo]));
     assert!(config.management.is_some());
 }
 

@@ -64,8 +64,11 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
     }
 
     async fn get(&self, kind: C::Kind, key: &C::Key) -> Observed<C> {
-        if self.is_out_of_its_parent(kind, key).await {
-            return self.absent(kind, key, C::Error::missing());
+        match self.is_out_of_its_parent(kind, key).await {
+            Ok(true) => return self.absent(kind, key, C::Error::missing()),
+            // Its own read would only wait as long as the cloud says, and then ask for the parent again.
+            Err(error) if error.class() == Class::Throttled => return self.read_failed(kind, key, error),
+            Ok(false) | Err(_) => {}
         }
         let listed = self.listed(kind, key).await;
         if let Some(observed) = listed.and_then(|listed| self.observations.unchanged(key, listed)) {
@@ -91,34 +94,32 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
         if self.reconcile.urgency == Urgency::Awaited || error.class() != Class::Throttled {
             return None;
         }
-        self.observations.postpone(key, error.delay(1), Instant::now())
+        self.observations.postpone(key, error, Instant::now())
     }
 
     /// Whether a resource that this process deletes is gone, by the parent's count of such resources, if the parent has
     /// one. The parent is read next anyway.
-    async fn is_out_of_its_parent(&self, kind: C::Kind, key: &C::Key) -> bool {
+    async fn is_out_of_its_parent(&self, kind: C::Kind, key: &C::Key) -> Result<bool, C::Error> {
         let Some(count) = kind.rules().count_in_parent else {
-            return false;
+            return Ok(false);
         };
         let Some(parent) = key.parent() else {
-            return false;
+            return Ok(false);
         };
         if !self.is_deleting(key) || self.is_deleting(&parent) {
-            return false;
+            return Ok(false);
         }
         let Some(parent_kind) = C::kind_of(&parent) else {
-            return false;
+            return Ok(false);
         };
-        let Ok(body) = self.client.get(self.reconcile, parent_kind, &parent).await else {
-            return false;
-        };
+        let body = self.client.get(self.reconcile, parent_kind, &parent).await?;
         let out = count(&body) == Some(0);
         if out {
             // Else the parent's state from before, with the resource in it, would be used after that is gone.
             self.found(parent_kind, &parent, body).await;
             self.observations.was_read_instead(&parent, Instant::now());
         }
-        out
+        Ok(out)
     }
 
     /// Whether this process deletes a resource.

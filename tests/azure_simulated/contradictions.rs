@@ -124,3 +124,17 @@ fn no_answers_make_a_loop_or_leave_anything() {
     });
     tested.unwrap_or_else(|error| panic!("{error}"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn zone_whose_reads_azure_limits_slows_its_links_deletion() {
+    let mut life = Life::new();
+    life.until_available().await;
+    let limited = failure(429, "TooManyRequests", Some(1));
+    let reads = json!({"method": "GET", "path": "/privateDnsZones/[^/]+$", "times": 14});
+    life.delete_now();
+    life.sim.faults(&[(reads, limited)]);
+    life.run_for(30 * MINUTE).await;
+    assert!(!life.exists());
+    let (calls, path) = life.sim.azure.busiest(MINUTE);
+    assert!(calls <= 8, "{calls} calls within a minute to {path}");
+}

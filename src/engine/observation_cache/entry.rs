@@ -84,6 +84,15 @@ impl<C: Cloud> CacheEntry<C> {
         wait
     }
 
+    /// Notes a failed read of a ready resource; the next one is due later with each failure. Returns what is known of the
+    /// resource.
+    pub(super) fn postpone(&mut self, error: &C::Error, now: Instant) -> Option<Observed<C>> {
+        let known = self.observation.known()?;
+        let wait = self.failures.note_read(error, now);
+        self.observation.postpone(now + wait);
+        Some(known)
+    }
+
     /// Notes a failed write, as `failure` shows it. Returns the wait.
     pub(super) fn note_failed_write(&mut self, failure: Observed<C>, error: &C::Error, now: Instant) -> Duration {
         let wait = self.failures.note_write(error, now);

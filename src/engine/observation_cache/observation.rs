@@ -166,14 +166,16 @@ impl<C: Cloud> Observation<C> {
         self.listable || self.deferred
     }
 
-    /// Makes the next read of a ready resource due then. Returns what is known of it until then, which a write must not
-    /// rely on.
-    pub(super) fn postpone(&mut self, when: Instant) -> Option<Observed<C>> {
-        let known = self.observed.clone().filter(|_| self.listable)?;
+    /// What is known of a ready resource.
+    pub(super) fn known(&self) -> Option<Observed<C>> {
+        self.observed.clone().filter(|_| self.listable)
+    }
+
+    /// Makes the next read of a ready resource due then. A write must not rely on what is known of it.
+    pub(super) fn postpone(&mut self, when: Instant) {
         self.only_listed = true;
         self.due = when;
         self.good_until = when;
-        Some(known)
     }
 
     /// Makes the next read due then, whatever a list shows.

@@ -119,9 +119,10 @@ impl<C: Cloud> ObservationCache<C> {
         observed
     }
 
-    /// Postpones the read of a ready resource; what is known of it stands. None: nothing is.
-    pub fn postpone(&self, key: &C::Key, wait: Duration, now: Instant) -> Option<Observed<C>> {
-        self.edit(key, |entry| entry.observation.postpone(now + wait)).flatten()
+    /// Postpones the failed read of a ready resource, for longer with each failure; what is known of it stands. None:
+    /// nothing is.
+    pub fn postpone(&self, key: &C::Key, error: &C::Error, now: Instant) -> Option<Observed<C>> {
+        self.edit(key, |entry| entry.postpone(error, now)).flatten()
     }
 
     /// Whether the first read of the resource is still to come.
