@@ -14,12 +14,13 @@ use tokio::time::Instant;
 use url::Url;
 
 use crate::arm::bulkhead::{Bulkhead, Place};
+use crate::arm::call::Call;
 use crate::arm::error::{ArmError, CALL_BUDGET_EXHAUSTED};
 use crate::arm::id::{ResourceId, SubscriptionId};
 use crate::arm::message::{conditional, is_sendable, request, retry_after, shows};
 use crate::arm::operation;
 use crate::arm::ports::{CallVerb, Counters, Gate, ObservedCall};
-use crate::arm::throttle::{Budget, Counts, Draw, Throttle};
+use crate::arm::throttle::{Budget, Counts, Throttle};
 use crate::arm::transport::{Transport, TransportError};
 use crate::kinds::Kind;
 
@@ -370,35 +371,4 @@ impl Client {
 
 fn foreign_host() -> ArmError {
     ArmError::from(TransportError::ForeignHost("another host".to_owned()))
-}
-
-/// The properties of a call that budgets and counters need.
-struct Call<'a> {
-    reconcile: Reconcile,
-    kind: Kind,
-    verb: CallVerb,
-    budget: Budget,
-    subscription: &'a SubscriptionId,
-    /// The path whose call budget it takes from.
-    address: &'a str,
-}
-
-impl Call<'_> {
-    /// What it draws on.
-    fn draw(&self) -> Draw<'_> {
-        Draw {
-            subscription: self.subscription,
-            budget: self.budget,
-            kind: self.kind,
-            urgency: self.reconcile.urgency,
-        }
-    }
-
-    /// The request with the correlation id of its reconcile.
-    fn correlated(&self, mut request: Request<Bytes>) -> Request<Bytes> {
-        if let Ok(id) = self.reconcile.correlation.to_string().parse() {
-            request.headers_mut().insert("x-ms-correlation-request-id", id);
-        }
-        request
-    }
 }

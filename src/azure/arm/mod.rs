@@ -2,6 +2,7 @@
 
 pub mod auth;
 mod bulkhead;
+mod call;
 mod calls;
 pub mod client;
 pub mod error;
