@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::api::{Role, held_by};
 use crate::azure::arm::error::ArmError;
 use crate::azure::kinds::Kind;
-use crate::azure::plan::{Outcome, Step};
+use crate::azure::plan::{Outcome, Step, Why};
 use crate::hypershift::problem::Problem;
 use crate::runtime::requeue::Requeue;
 
@@ -93,6 +93,13 @@ impl Decision {
     /// Whether nothing owned is left: everything is gone or left to others.
     pub fn nothing_left(&self) -> bool {
         self.problem.is_none() && self.steps.iter().all(|step| step.gone() || step.left())
+    }
+
+    /// Whether all that was read is as desired, and only reads are missing.
+    pub fn is_as_desired(&self) -> bool {
+        let holds =
+            |step: &Step| step.ready().is_some() || step.why.waits_for_others() || matches!(step.why, Why::Unread(_));
+        self.problem.as_ref().is_none_or(|problem| problem.unread) && self.steps.iter().all(holds)
     }
 
     /// Whether an Azure error, as last observed, is in the way. That Azure is throttling or busy does not count.

@@ -28,6 +28,7 @@ use crate::azure::plan::{Outcome, Step, Why};
 use crate::engine::client::Reconcile;
 use crate::engine::execute;
 use crate::engine::failure::Class;
+use crate::engine::urgency::Urgency;
 use crate::hypershift::intent;
 use crate::metrics::KubeVerb;
 use crate::runtime::call::{ReconcileError, changing, within};
@@ -60,6 +61,12 @@ pub async fn decided<R: ServedResource, X>(
     let just_now = times.began.checked_sub(COUNTS_AS_READ).unwrap_or(times.began);
     loop {
         let (decision, extra) = until_decided(cx, reconcile, facts, decide).await;
+        if reconcile.urgency != Urgency::Awaited && !decision.is_as_desired() {
+            // What was only put off may be what the decision lacks.
+            reconcile = reconcile.awaited();
+            facts.forget_unread();
+            continue;
+        }
         let mut invalidated = execute::invalidate_cached(&decision.steps, &cx.arm.observations, just_now);
         if let Some(since) = times.deleting_since.take_if(|_| decision.nothing_left()) {
             invalidated.extend(execute::invalidate_gone(&decision.steps, &cx.arm.observations, since));
@@ -70,8 +77,6 @@ pub async fn decided<R: ServedResource, X>(
             return (decision, extra);
         }
         invalidated.iter().for_each(|id| drop(facts.reads.remove(id)));
-        // Something is to be written.
-        reconcile = reconcile.awaited();
     }
 }
 

@@ -63,6 +63,14 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// Forgets what could not be read, so that it is tried again.
+    pub fn forget_unread(&mut self) {
+        self.reads
+            .retain(|_, observed| !matches!(observed, Observed::ReadFailed(_)));
+        self.frontends.retain(|_, found| found.is_ok());
+        self.inside.retain(|_, found| found.is_ok());
+    }
+
     /// What was observed of a resource.
     pub fn read(&self, kind: Kind, id: &ResourceId) -> Result<&Observed, Needs> {
         self.reads.get(id).ok_or_else(|| vec![Need::Read(kind, id.clone())])

@@ -5,7 +5,8 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -19,7 +20,11 @@ use super::lists::{Lists, REFUSED_FOR, in_time};
 
 /// The shared lists of one process.
 #[derive(Debug)]
-pub struct Inventory<C: Cloud>(Lists<Rows<C::Key>, C::Error>);
+pub struct Inventory<C: Cloud> {
+    lists: Lists<Rows<C::Key>, C::Error>,
+    /// How many bytes of bodies are kept.
+    kept: Arc<AtomicUsize>,
+}
 
 /// What a list shows.
 #[derive(Debug)]
@@ -27,7 +32,47 @@ struct Rows<K> {
     /// The fingerprint of each resource.
     fingerprints: HashMap<K, u64>,
     /// The bodies of those that nobody has asked for since, as text, where they are the first that is known of them.
-    bodies: Mutex<HashMap<K, Box<str>>>,
+    bodies: Mutex<Bodies<K>>,
+}
+
+/// Bodies of resources, as text.
+#[derive(Debug)]
+struct Bodies<K> {
+    texts: HashMap<K, Box<str>>,
+    /// How many bytes they have, and all lists together.
+    bytes: usize,
+    of_all: Arc<AtomicUsize>,
+}
+
+impl<K> Default for Bodies<K> {
+    fn default() -> Self {
+        Self {
+            texts: HashMap::new(),
+            bytes: 0,
+            of_all: Arc::default(),
+        }
+    }
+}
+
+impl<K> Drop for Bodies<K> {
+    fn drop(&mut self) {
+        self.of_all.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// How many bytes of bodies are kept at most. Resources of which no body is kept are read by themselves.
+const MOST_KEPT: usize = 16 << 20;
+
+/// How long the bodies in a list are kept: until then a process that begins has asked for those that it needs. A
+/// subscription may have any number of others.
+const KEPT_FOR: Duration = Duration::from_secs(120);
+
+/// Forgets the bodies in a list that nobody has asked for in time.
+async fn forget_bodies<K: Send>(rows: Weak<Rows<K>>) {
+    tokio::time::sleep(KEPT_FOR).await;
+    if let Some(rows) = rows.upgrade() {
+        *rows.bodies() = Bodies::default();
+    }
 }
 
 /// A resource of which a list shows the first that is known.
@@ -54,7 +99,10 @@ const ROWS_EACH: usize = 10;
 
 impl<C: Cloud> Default for Inventory<C> {
     fn default() -> Self {
-        Self(Lists::default())
+        Self {
+            lists: Lists::default(),
+            kept: Arc::default(),
+        }
     }
 }
 
@@ -95,7 +143,7 @@ impl<C: Cloud> Inventory<C> {
         let (listed, rows) = self
             .shown(client, reconcile, (kind, key), since, max_rows, true)
             .await?;
-        let body = rows.bodies.lock().unwrap_or_else(PoisonError::into_inner).remove(key)?;
+        let body = rows.bodies().texts.remove(key)?;
         let body = serde_json::from_str(&body).ok()?;
         Some(Row { body, listed })
     }
@@ -111,7 +159,7 @@ impl<C: Cloud> Inventory<C> {
         with_bodies: bool,
     ) -> Option<(Listed, Arc<Rows<C::Key>>)> {
         let (rules, list) = list_of::<C>(kind, key)?;
-        let shared = self.0.at(&list.address());
+        let shared = self.lists.at(&list.address());
         let mut last = shared.lock().await;
         let (observed, rows) = match last.known(Some(since), retry_interval) {
             Some(known) => known,
@@ -121,8 +169,19 @@ impl<C: Cloud> Inventory<C> {
                     return None;
                 }
                 let rows = in_time(client.list(reconcile, kind, &list));
-                last.relist(async { Rows::of::<C>(&rows.await?, max_rows, with_bodies) })
-                    .await
+                let read = async {
+                    let rows = rows.await?;
+                    let shown = Rows::of::<C>(&rows, max_rows)?;
+                    if with_bodies {
+                        shown.keep_bodies::<C>(&rows, &self.kept);
+                    }
+                    Ok(shown)
+                };
+                let (observed, rows) = last.relist(read).await;
+                if let Some(rows) = rows.as_ref().ok().filter(|_| with_bodies) {
+                    tokio::spawn(forget_bodies(Arc::downgrade(rows)));
+                }
+                (observed, rows)
             }
         };
         let rows = rows.ok()?;
@@ -137,18 +196,43 @@ pub(super) fn list_of<C: Cloud>(kind: C::Kind, key: &C::Key) -> Option<(&'static
     Some((rules, C::list(kind, key, rules.of)?))
 }
 
+impl<K> Rows<K> {
+    fn bodies(&self) -> MutexGuard<'_, Bodies<K>> {
+        self.bodies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl<K: Key> Rows<K> {
     /// What these rows show. A list with more than `max_rows` rows costs more than it saves: it is an error.
-    fn of<C: Cloud<Key = K>>(rows: &[Value], max_rows: usize, with_bodies: bool) -> Result<Self, C::Error> {
+    fn of<C: Cloud<Key = K>>(rows: &[Value], max_rows: usize) -> Result<Self, C::Error> {
         if rows.len() > max_rows {
             return Err(C::Error::own(Class::Invalid, "ListTooLong"));
         }
-        let keyed = || rows.iter().filter_map(|row| Some((C::key_of(row)?, row)));
-        let bodies = keyed().filter(|_| with_bodies);
+        let keyed = rows.iter().filter_map(|row| Some((C::key_of(row)?, row)));
         Ok(Self {
-            fingerprints: keyed().map(|(key, row)| (key, fingerprint::<C>(row))).collect(),
-            bodies: Mutex::new(bodies.map(|(key, row)| (key, row.to_string().into())).collect()),
+            fingerprints: keyed.map(|(key, row)| (key, fingerprint::<C>(row))).collect(),
+            bodies: Mutex::default(),
         })
+    }
+
+    /// Keeps the bodies, as far as there is room for them.
+    fn keep_bodies<C: Cloud<Key = K>>(&self, rows: &[Value], of_all: &Arc<AtomicUsize>) {
+        let mut bodies = Bodies {
+            texts: HashMap::new(),
+            bytes: 0,
+            of_all: Arc::clone(of_all),
+        };
+        for row in rows {
+            let Some(key) = C::key_of(row) else { continue };
+            let text: Box<str> = row.to_string().into();
+            if of_all.load(Ordering::Relaxed) + text.len() > MOST_KEPT {
+                break;
+            }
+            of_all.fetch_add(text.len(), Ordering::Relaxed);
+            bodies.bytes += text.len();
+            bodies.texts.insert(key, text);
+        }
+        *self.bodies() = bodies;
     }
 }
 

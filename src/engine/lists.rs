@@ -93,6 +93,10 @@ impl<T, E: Failure> LastAttempt<T, E> {
     pub async fn relist(&mut self, call: impl Future<Output = Result<T, E>>) -> ListResult<T, E> {
         let began = Instant::now();
         let outcome = call.await.map(Arc::new);
+        if outcome.as_ref().is_err_and(Failure::is_unsent) {
+            // Another caller may be allowed to send it.
+            return (began, outcome);
+        }
         match &outcome {
             Ok(_) => self.failed = FailedReads::default(),
             Err(_) => self.failed.note_failure(Instant::now()),

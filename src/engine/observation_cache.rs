@@ -168,6 +168,11 @@ impl<C: Cloud> ObservationCache<C> {
         }
     }
 
+    /// How old a list may be that shows a resource unchanged: so young that the next read is still to come.
+    fn list_age(&self) -> Duration {
+        self.resync.min(self.record_resync) / 2
+    }
+
     /// By which key the reads of a resource are spread: those of records by their parent's, as one list shows all in it.
     fn spread_by(kind: C::Kind, key: &C::Key) -> C::Key {
         let parent = key.parent().filter(|_| kind.rules().resync == Resync::Record);

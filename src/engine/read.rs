@@ -37,7 +37,7 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
         let now = Instant::now();
         let is_awaited = self.reconcile.urgency == Urgency::Awaited;
         let fresh = self.observations.fresh(key, now);
-        if let Some(observed) = fresh.filter(|_| !(is_awaited && self.observations.is_deferred(key))) {
+        if let Some(observed) = fresh.filter(|_| !(is_awaited && self.observations.is_put_off(key))) {
             return observed;
         }
         if !self.observations.knows(key) && key.parent().is_some_and(|parent| self.observations.made_here(&parent)) {
@@ -77,10 +77,7 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
         let observed = match self.client.get(self.reconcile, kind, key).await {
             Ok(body) => self.found(kind, key, body).await,
             Err(error) if error.class() == Class::Gone => self.not_found(kind, key, error).await,
-            Err(error) => match self.postponed(key, &error) {
-                Some(known) => return known,
-                None => self.read_failed(kind, key, error),
-            },
+            Err(error) => self.not_read(kind, key, error),
         };
         if let Some(listed) = listed {
             self.observations.listed(key, listed);
@@ -89,12 +86,16 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
         observed
     }
 
-    /// What is known of a resource whose verification has to wait because the cloud only takes so many requests.
-    fn postponed(&self, key: &C::Key, error: &C::Error) -> Option<Observed<C>> {
+    /// Handles a failed read. A verification that has to wait because the cloud only takes so many requests leaves what
+    /// is known as it is.
+    fn not_read(&self, kind: C::Kind, key: &C::Key, error: C::Error) -> Observed<C> {
         if self.reconcile.urgency == Urgency::Awaited || error.class() != Class::Throttled {
-            return None;
+            return self.read_failed(kind, key, error);
         }
-        self.observations.postpone(key, error, Instant::now())
+        let known = self.observations.postpone(key, &error, Instant::now());
+        let observed = known.unwrap_or_else(|| self.read_failed(kind, key, error));
+        self.observations.passed_over(key);
+        observed
     }
 
     /// Whether a resource that this process deletes is gone, by the parent's count of such resources, if the parent has

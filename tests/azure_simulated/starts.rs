@@ -6,11 +6,14 @@ use std::time::Duration;
 use hyperlink::azure::cloud::Observed;
 use hyperlink::azure::kinds::Kind;
 use hyperlink::azure::kinds::private_link_service::alias;
+use hyperlink::azure::observations::ObservationCache;
+use hyperlink::engine::client::Reconcile;
 use hyperlink::engine::failure::Class;
 use hyperlink::engine::resource::Resource;
 use hyperlink::engine::urgency::Urgency;
 use rstest::rstest;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::fleet::{Fleet, endpoint, internal, nat_subnet, record, seed_for, service, zone};
 
@@ -104,6 +107,7 @@ async fn verification_leaves_half_of_a_small_budget() {
     fleet.sim.let_operations_end().await;
     fleet.restart().await;
     fleet.sim.counted.calls.lock().unwrap().clear();
+    fleet.sim.forget_calls();
     fleet.run(TURN * 2).await;
     let calls = fleet.sim.counted.calls.lock().unwrap();
     let refused = calls.iter().filter(|call| call.status == 429).count();
@@ -212,4 +216,75 @@ async fn write_into_a_network_makes_no_neighbours_subnet_suspicious() {
     fleet.sim.forget_calls();
     fleet.run(ROUND * 2).await;
     assert_eq!(fleet.single_reads("/subnets/"), 0);
+}
+
+const LEFT: &str = "x-ms-ratelimit-remaining-subscription-reads";
+
+/// A process that begins, to which Azure says with each list of this path that nothing is left of its budget.
+async fn without_a_budget(path: &str) -> Fleet {
+    let mut fleet = settled().await;
+    fleet.sim.restart();
+    let empty = json!({"body": {"value": []}, "headers": {LEFT: "0"}});
+    fleet.sim.faults(&[(json!({"path": path}), empty)]);
+    fleet.sim.urgency = Urgency::Routine { served: CLUSTERS };
+    fleet
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_verification_could_not_read_is_read_for_a_deletion() {
+    let mut fleet = without_a_budget("/privateDnsZones$").await;
+    for n in 0..CLUSTERS {
+        fleet.sim.read(&zone(n, &internal(n))).await;
+    }
+    let last = zone(CLUSTERS - 1, &internal(CLUSTERS - 1));
+    let Observed::ReadFailed(refused) = fleet.sim.read(&last).await else {
+        panic!("it was read");
+    };
+    assert_eq!(refused.code, "WaitingForBudget");
+    fleet.sim.urgency = Urgency::Awaited;
+    assert!(fleet.sim.read(&last).await.found().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_that_verification_could_not_read_is_read_for_a_new_cluster() {
+    let fleet = without_a_budget("/privateLinkServices$").await;
+    for n in 0..CLUSTERS {
+        fleet.sim.read(&service(n)).await;
+    }
+    let management = service(0).owned.id.subscription().clone();
+    let list = async |urgency| {
+        let reconcile = Reconcile {
+            urgency,
+            ..Reconcile::begin()
+        };
+        let age = Duration::from_secs(1);
+        fleet
+            .sim
+            .frontends
+            .list(&fleet.sim.client, reconcile, &management, None, age)
+            .await
+            .1
+    };
+    assert!(list(fleet.sim.urgency).await.is_err());
+    assert!(list(Urgency::Awaited).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_that_are_due_more_often_than_all_else_make_no_loop() {
+    let mut fleet = settled().await;
+    fleet.restart().await;
+    fleet.sim.observations = ObservationCache::new(Duration::from_secs(300), Duration::from_secs(60));
+    let zone = zone(3, &internal(3));
+    let records = ["api", "*.apps"].map(|name| record(3, &zone, name));
+    fleet.sim.urgency = Urgency::Awaited;
+    fleet.sim.read(&zone).await;
+    let (mut reads, end) = (0, Instant::now() + Duration::from_secs(3_600));
+    while Instant::now() < end && reads < 1_000 {
+        for record in &records {
+            fleet.sim.read(record).await;
+        }
+        reads += 1;
+        fleet.sim.wait_until_due(&records[0]).await;
+    }
+    assert!((40..=140).contains(&reads), "{reads} in an hour");
 }

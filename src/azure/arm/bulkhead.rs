@@ -8,13 +8,18 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
+use hyperlink_engine::urgency::Urgency;
+
 use crate::arm::id::SubscriptionId;
 
 /// How many requests to one subscription are under way at once.
 const MOST: usize = 16;
 
-/// How long a request waits for one of these places. A subscription of which a request has been under way for longer
-/// does not answer: then none waits.
+/// How many of them may be requests for which nobody waits.
+const ROUTINE: usize = 12;
+
+/// How long a request waits for one of these places. If none has come back for longer, the subscription does not answer,
+/// and none waits.
 ///
 /// Rule: `docs/sizing.md`.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -27,6 +32,8 @@ pub(super) struct Bulkhead(Mutex<HashMap<SubscriptionId, Arc<Lane>>>);
 #[derive(Debug)]
 struct Lane {
     places: Arc<Semaphore>,
+    /// How many of them requests may take for which nobody waits.
+    routine: Arc<Semaphore>,
     under_way: Mutex<UnderWay>,
 }
 
@@ -35,6 +42,8 @@ struct UnderWay {
     last: u64,
     /// When each was sent, in that order.
     sent: BTreeMap<u64, Instant>,
+    /// When one last came back.
+    answered: Option<Instant>,
 }
 
 impl Lane {
@@ -42,10 +51,22 @@ impl Lane {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    async fn take(&self, places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+        match Arc::clone(places).try_acquire_owned() {
+            Ok(place) => Some(place),
+            Err(_) if !self.answers(Instant::now()) => None,
+            Err(_) => {
+                let place = tokio::time::timeout(PATIENCE, Arc::clone(places).acquire_owned());
+                place.await.ok()?.ok()
+            }
+        }
+    }
+
+    /// Whether requests come back.
     fn answers(&self, now: Instant) -> bool {
         let under_way = self.under_way();
-        let oldest = under_way.sent.values().next();
-        oldest.is_none_or(|sent| now.saturating_duration_since(*sent) < PATIENCE)
+        let recent = |at: &Instant| now.saturating_duration_since(*at) < PATIENCE;
+        under_way.answered.as_ref().is_some_and(recent) || under_way.sent.values().next().is_none_or(recent)
     }
 }
 
@@ -54,28 +75,26 @@ impl Lane {
 pub(super) struct Place {
     lane: Arc<Lane>,
     number: u64,
-    _permit: OwnedSemaphorePermit,
+    _permits: (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>),
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.lane.under_way().sent.remove(&self.number);
+        let mut under_way = self.lane.under_way();
+        under_way.sent.remove(&self.number);
+        under_way.answered = Some(Instant::now());
     }
 }
 
 impl Bulkhead {
     /// A place for one request; none if too many are under way that do not come back.
-    pub(super) async fn enter(&self, subscription: &SubscriptionId) -> Option<Place> {
+    pub(super) async fn enter(&self, subscription: &SubscriptionId, urgency: Urgency) -> Option<Place> {
         let lane = self.lane(subscription);
-        let places = Arc::clone(&lane.places);
-        let permit = match Arc::clone(&places).try_acquire_owned() {
-            Ok(permit) => permit,
-            Err(_) if !lane.answers(Instant::now()) => return None,
-            Err(_) => {
-                let place = tokio::time::timeout(PATIENCE, places.acquire_owned());
-                place.await.ok()?.ok()?
-            }
+        let of_routine = match urgency {
+            Urgency::Awaited => None,
+            Urgency::Routine { .. } => Some(lane.take(&lane.routine).await?),
         };
+        let place = lane.take(&lane.places).await?;
         let number = {
             let mut under_way = lane.under_way();
             under_way.last += 1;
@@ -86,7 +105,7 @@ impl Bulkhead {
         Some(Place {
             lane,
             number,
-            _permit: permit,
+            _permits: (place, of_routine),
         })
     }
 
@@ -99,6 +118,7 @@ impl Bulkhead {
         lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
         let lane = Arc::new(Lane {
             places: Arc::new(Semaphore::new(MOST)),
+            routine: Arc::new(Semaphore::new(ROUTINE)),
             under_way: Mutex::default(),
         });
         lanes.insert(subscription.clone(), Arc::clone(&lane));
@@ -119,16 +139,51 @@ mod tests {
         let (bulkhead, stuck) = (Bulkhead::default(), subscription("a"));
         let mut places = Vec::new();
         for _ in 0..MOST {
-            places.push(bulkhead.enter(&stuck).await.unwrap());
+            places.push(bulkhead.enter(&stuck, Urgency::Awaited).await.unwrap());
         }
         let began = Instant::now();
-        assert!(bulkhead.enter(&stuck).await.is_none());
+        assert!(bulkhead.enter(&stuck, Urgency::Awaited).await.is_none());
         assert_eq!(began.elapsed(), PATIENCE, "the first one waits");
-        assert!(bulkhead.enter(&stuck).await.is_none());
+        assert!(bulkhead.enter(&stuck, Urgency::Awaited).await.is_none());
         assert_eq!(began.elapsed(), PATIENCE, "the next one knows");
-        assert!(bulkhead.enter(&subscription("b")).await.is_some(), "others answer");
+        assert!(
+            bulkhead.enter(&subscription("b"), Urgency::Awaited).await.is_some(),
+            "others answer"
+        );
         places.pop();
-        assert!(bulkhead.enter(&stuck).await.is_some());
+        assert!(bulkhead.enter(&stuck, Urgency::Awaited).await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_slow_request_refuses_none_while_others_come_back() {
+        let bulkhead = Arc::new(Bulkhead::default());
+        let _slow = bulkhead.enter(&subscription("a"), Urgency::Awaited).await;
+        tokio::time::sleep(2 * PATIENCE).await;
+        drop(bulkhead.enter(&subscription("a"), Urgency::Awaited).await);
+        let requests = (0..60).map(async |_| {
+            let place = bulkhead.enter(&subscription("a"), Urgency::Awaited).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            place.is_some()
+        });
+        assert!(
+            futures::future::join_all(requests)
+                .await
+                .into_iter()
+                .all(|served| served)
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn verification_leaves_places_to_what_somebody_waits_for() {
+        let bulkhead = Bulkhead::default();
+        let mut places = Vec::new();
+        for _ in 0..ROUTINE {
+            let urgency = Urgency::Routine { served: 500 };
+            places.push(bulkhead.enter(&subscription("a"), urgency).await.unwrap());
+        }
+        let began = Instant::now();
+        assert!(bulkhead.enter(&subscription("a"), Urgency::Awaited).await.is_some());
+        assert_eq!(began.elapsed(), Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]
@@ -136,7 +191,7 @@ mod tests {
         let bulkhead = Arc::new(Bulkhead::default());
         let began = Instant::now();
         let requests = (0..10 * MOST).map(async |_| {
-            let place = bulkhead.enter(&subscription("a")).await;
+            let place = bulkhead.enter(&subscription("a"), Urgency::Awaited).await;
             tokio::time::sleep(Duration::from_millis(100)).await;
             place.is_some()
         });
@@ -149,7 +204,11 @@ mod tests {
     async fn subscriptions_without_requests_are_forgotten() {
         let bulkhead = Bulkhead::default();
         for number in 0..100 {
-            drop(bulkhead.enter(&subscription(&format!("s{number}"))).await);
+            drop(
+                bulkhead
+                    .enter(&subscription(&format!("s{number}")), Urgency::Awaited)
+                    .await,
+            );
         }
         assert_eq!(bulkhead.0.lock().unwrap().len(), 1);
     }

@@ -15,7 +15,7 @@ use url::Url;
 
 use crate::arm::bulkhead::{Bulkhead, Place};
 use crate::arm::call::Call;
-use crate::arm::error::{ArmError, CALL_BUDGET_EXHAUSTED};
+use crate::arm::error::{ArmError, CALL_BUDGET_EXHAUSTED, TOO_MANY_UNANSWERED};
 use crate::arm::id::{ResourceId, SubscriptionId};
 use crate::arm::message::{conditional, is_sendable, request, retry_after, shows};
 use crate::arm::operation;
@@ -130,6 +130,7 @@ impl Client {
                 subscription,
                 address: path,
             };
+            let _place = self.place(&call).await?;
             self.within_throttle(&call)?;
             let mut answer = self.send(call, request(Method::GET, &url, None)).await?;
             match answer.body.get_mut("value").map(Value::take) {
@@ -258,15 +259,22 @@ impl Client {
     }
 
     async fn call(&self, call: Call<'_>, request: Request<Bytes>) -> Result<Answer, ArmError> {
-        self.within_throttle(&call)?;
-        self.within_call_budget(call.kind, call.address)?;
+        let _place = self.admitted(&call).await?;
         self.send(call, request).await
+    }
+
+    /// Admits a call that may be sent now. What it draws on is counted last, when nothing else can keep it back.
+    async fn admitted(&self, call: &Call<'_>) -> Result<Place, ArmError> {
+        let place = self.place(call).await?;
+        self.within_throttle(call)?;
+        self.within_call_budget(call.kind, call.address)?;
+        Ok(place)
     }
 
     /// A place among the requests to the call's subscription.
     async fn place(&self, call: &Call<'_>) -> Result<Place, ArmError> {
-        let place = self.bulkhead.enter(call.subscription).await;
-        place.ok_or_else(|| ArmError::own(Class::Down, "TooManyUnanswered"))
+        let place = self.bulkhead.enter(call.subscription, call.reconcile.urgency).await;
+        place.ok_or_else(|| ArmError::own(Class::Busy, TOO_MANY_UNANSWERED))
     }
 
     fn within_throttle(&self, call: &Call<'_>) -> Result<(), ArmError> {
@@ -280,7 +288,6 @@ impl Client {
     }
 
     async fn send(&self, call: Call<'_>, request: Request<Bytes>) -> Result<Answer, ArmError> {
-        let _place = self.place(&call).await?;
         let began = Instant::now();
         let sent = self.transport.send(call.correlated(request)).await;
         self.answered(&call, sent, began)
@@ -288,9 +295,7 @@ impl Client {
 
     /// Sends a write. The gate is asked last, when the transport is ready to send it at once.
     async fn write(&self, call: Call<'_>, request: Request<Bytes>) -> Result<Answer, WriteError<ArmError>> {
-        self.within_throttle(&call)?;
-        self.within_call_budget(call.kind, call.address)?;
-        let _place = self.place(&call).await?;
+        let _place = self.admitted(&call).await?;
         let began = Instant::now();
         let sent = match self.transport.ready().await {
             Ok(()) if !self.gate.open() => return Err(WriteError::NotLeading),

@@ -113,6 +113,8 @@ pub fn classify(status: u16, codes: &[&str]) -> Class {
 
 /// The code of the error for a call that was not sent because its resource has no call budget left.
 pub const CALL_BUDGET_EXHAUSTED: &str = "CallBudgetExhausted";
+/// The code of a call that was not sent because earlier ones to its subscription have not come back.
+pub const TOO_MANY_UNANSWERED: &str = "TooManyUnanswered";
 
 /// The codes of a list or an answer that is longer, in rows, bytes or time, than Hyperlink reads.
 const OWN_BOUNDS: [&str; 3] = ["ListTooLong", "ListTooSlow", "AnswerTooLarge"];
@@ -252,6 +254,7 @@ impl ArmError {
     pub fn advice(&self) -> &'static str {
         match self.class {
             Class::Gone => "it does not exist",
+            Class::Busy if self.code == TOO_MANY_UNANSWERED => "Azure has not answered earlier requests",
             Class::Busy => "another operation is under way",
             Class::Throttled if self.code == CALL_BUDGET_EXHAUSTED => "called too often, a defect of Hyperlink",
             Class::Throttled => "Azure's request limit is reached",

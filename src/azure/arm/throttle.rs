@@ -91,8 +91,9 @@ type Key = (SubscriptionId, Budget, Counts);
 struct State {
     /// Until when it is exhausted, as Azure said.
     until: Instant,
-    /// The time that the next call gets that has to wait: each gets a later one, so that they do not come back together.
-    turn: Instant,
+    /// The times that the next calls get that have to wait, those for which somebody waits and the others: each gets a
+    /// later one, so that they do not come back together.
+    turns: [Instant; 2],
     share: Option<Share>,
     used: Instant,
 }
@@ -100,23 +101,27 @@ struct State {
 /// The time between two calls that come back when an exhausted budget opens again.
 const GAP: Duration = Duration::from_millis(100);
 
+/// How long after that the last one comes back.
+const LAST_TURN: Duration = Duration::from_secs(60);
+
 impl State {
     fn new(grant: Option<Grant>, now: Instant) -> Self {
         Self {
             until: now,
-            turn: now,
+            turns: [now; 2],
             share: grant.map(|grant| Share::new(grant, now)),
             used: now,
         }
     }
 
     /// How long a call has to wait because Azure said so.
-    fn wait(&mut self, now: Instant) -> Option<Duration> {
+    fn wait(&mut self, urgency: Urgency, now: Instant) -> Option<Duration> {
         if self.until <= now {
             return None;
         }
-        let turn = self.turn.max(self.until);
-        self.turn = turn + GAP;
+        let next = &mut self.turns[usize::from(urgency != Urgency::Awaited)];
+        let turn = (*next).clamp(self.until, self.until + LAST_TURN);
+        *next = turn + GAP;
         Some(turn - now)
     }
 }
@@ -139,7 +144,10 @@ impl Throttle {
         self.clean(now);
         let mut states = self.states();
         let keys = draw.keys();
-        let exhausted = keys.iter().filter_map(|key| states.get_mut(key)?.wait(now)).max();
+        let exhausted = keys
+            .iter()
+            .filter_map(|key| states.get_mut(key)?.wait(draw.urgency, now))
+            .max();
         if exhausted.is_some() || draw.urgency == Urgency::Awaited {
             return exhausted;
         }

@@ -49,7 +49,7 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
             deleting_since: deleting_since.and_then(|since| to_instant(since, began)),
         };
         let mut facts = Facts::default();
-        let reconcile = Reconcile {
+        let mut reconcile = Reconcile {
             urgency: urgency(&cr, cx.role, lifecycle, cx.resources.namespaces()),
             ..self.reconcile
         };
@@ -77,6 +77,7 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
             for step in decision.steps.iter().filter(|step| step.writes()) {
                 facts.reads.remove(&step.key);
             }
+            reconcile = reconcile.awaited();
             facts.inside.clear();
             round += 1;
         }

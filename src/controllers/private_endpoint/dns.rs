@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::siblings::SiblingSet;
 use crate::api::markers::PRIVATE_ROUTER;
+use crate::azure::arm::error::ArmError;
 use crate::azure::arm::id::{IdError, ResourceId, SubscriptionId};
 use crate::azure::body::progress;
 use crate::azure::cloud::Observed;
@@ -165,7 +166,10 @@ const NEEDS_ZONE: Why = Why::Needs("its zone");
 
 /// The steps for a zone. Zone and link need no address, so they start before there is one.
 pub fn build(desired: &DesiredZone, address: Option<IpAddr>, facts: &Facts) -> Result<Vec<Step>, Needs> {
-    let zone = ensure_present(&proven(desired, facts)?, facts.read(Kind::Zone, &desired.zone.id)?);
+    let mut zone = ensure_present(&proven(desired, facts)?, facts.read(Kind::Zone, &desired.zone.id)?);
+    if let Some(error) = unread_proof(desired, facts).filter(|_| zone.left()) {
+        zone = zone.unreadable(error);
+    }
     let Some(body) = zone.ready().cloned() else {
         let link = Step::waits(Kind::ZoneLink, desired.link.id.clone(), NEEDS_ZONE);
         let records = desired.records.iter();
@@ -203,6 +207,19 @@ pub(super) fn proven(desired: &DesiredZone, facts: &Facts) -> Result<Zone, Needs
             || (links(body) != Some(0) && has_our_link(desired, facts)? && has_our_address(desired, facts)?);
     }
     Ok(zone)
+}
+
+/// Why something that may prove the zone the cluster's could not be read, if that is so.
+fn unread_proof<'a>(desired: &DesiredZone, facts: &'a Facts) -> Option<&'a ArmError> {
+    let links = std::iter::once(&desired.link).chain(&desired.shared_links);
+    let ids = links
+        .map(|link| &link.id)
+        .chain(desired.all_records.iter().map(|r| &r.id));
+    let mut failures = ids.filter_map(|id| match facts.reads.get(id)? {
+        Observed::ReadFailed(error) => Some(error),
+        _ => None,
+    });
+    failures.next()
 }
 
 fn has_our_link(desired: &DesiredZone, facts: &Facts) -> Result<bool, Needs> {

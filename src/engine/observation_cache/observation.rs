@@ -34,6 +34,8 @@ pub(super) struct Observation<C: Cloud> {
     good_until: Instant,
     /// Whether it was not read yet, but is to be in its turn.
     deferred: bool,
+    /// Whether the last read was not sent because nobody waited for it.
+    passed_over: bool,
     /// Whether it is ready and not invalidated: then a list that shows it unchanged saves a read.
     listable: bool,
     /// The fingerprint of it in a list when it was last read.
@@ -56,6 +58,7 @@ impl<C: Cloud> Observation<C> {
             due: now,
             good_until: now,
             deferred: false,
+            passed_over: false,
             listable: false,
             listed: None,
             read_instead: None,
@@ -69,6 +72,17 @@ impl<C: Cloud> Observation<C> {
         self.read_at = now;
         self.only_listed = false;
         self.deferred = false;
+        self.passed_over = false;
+    }
+
+    /// Notes that a read was not sent because nobody waited for it.
+    pub(super) fn note_passed_over(&mut self) {
+        self.passed_over = true;
+    }
+
+    /// Whether somebody who waits for it reads it at once, whatever is known of it.
+    pub(super) fn is_put_off(&self) -> bool {
+        self.deferred || self.passed_over
     }
 
     /// Notes that the first read is to come then, and how that is observed until then.

@@ -54,7 +54,7 @@ impl<C: Cloud> ObservationCache<C> {
 
     /// The earliest start of a list that may show a ready resource unchanged; none if it is not ready.
     pub fn list_since(&self, key: &C::Key, now: Instant) -> Option<Instant> {
-        self.ask(key, |entry| entry.observation.list_since(self.resync / 2, now))
+        self.ask(key, |entry| entry.observation.list_since(self.list_age(), now))
             .flatten()
     }
 
@@ -86,7 +86,7 @@ impl<C: Cloud> ObservationCache<C> {
 
     /// The earliest start of a list that shows ready resources of which nothing is known.
     pub fn list_start(&self, now: Instant) -> Instant {
-        now.checked_sub(self.resync / 2).unwrap_or(now)
+        now.checked_sub(self.list_age()).unwrap_or(now)
     }
 
     /// Stores a ready resource as a list shows it, of which nothing was known.
@@ -109,7 +109,8 @@ impl<C: Cloud> ObservationCache<C> {
             Resync::Resource => self.resync * FIRST_ROUNDS,
             Resync::Record => self.record_resync,
         };
-        let turn = last.saturating_sub(self.resync) * Self::spread(&Self::spread_by(kind, key), 1_000) / 1_000;
+        let turn = last.saturating_sub(self.resync).max(self.resync) * Self::spread(&Self::spread_by(kind, key), 1_000)
+            / 1_000;
         let wait = self.resync + turn;
         let unread = C::Error::own(Class::Throttled, "NotReadYet").with_retry_after(wait);
         let observed = Observed::ReadFailed(unread);
@@ -123,6 +124,16 @@ impl<C: Cloud> ObservationCache<C> {
     /// nothing is.
     pub fn postpone(&self, key: &C::Key, error: &C::Error, now: Instant) -> Option<Observed<C>> {
         self.edit(key, |entry| entry.postpone(error, now)).flatten()
+    }
+
+    /// Notes that a read of the resource was not sent because nobody waited for it.
+    pub fn passed_over(&self, key: &C::Key) {
+        self.edit(key, |entry| entry.observation.note_passed_over());
+    }
+
+    /// Whether a read was put off that somebody who waits gets at once.
+    pub fn is_put_off(&self, key: &C::Key) -> bool {
+        self.holds(key, |entry| entry.observation.is_put_off())
     }
 
     /// Whether the first read of the resource is still to come.

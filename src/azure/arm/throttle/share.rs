@@ -9,6 +9,12 @@ use super::Budget;
 /// How long the most that was ever left of a budget counts as what Azure grants.
 const LEARNED_FOR: Duration = Duration::from_secs(600);
 
+/// The longest that a call waits for its turn in a share of which nothing is left; then it asks again.
+const LONGEST_TURN: Duration = Duration::from_secs(300);
+
+/// Azure is not taken to grant less than this part of what it documents.
+const LEAST: f64 = 50.0;
+
 /// What Azure grants: so many requests at once, and so many a second.
 ///
 /// Source: <https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling>.
@@ -68,18 +74,22 @@ impl Share {
 
     /// What Azure grants, as far as that was seen.
     fn burst(&self) -> f64 {
-        self.most
-            .map_or(self.grant.burst, |(most, _)| most.min(self.grant.burst))
+        // One answer that nothing is left says nothing about what Azure grants.
+        let least = self.grant.burst / LEAST;
+        let seen = self
+            .most
+            .filter(|(_, at)| self.at.saturating_duration_since(*at) < LEARNED_FOR);
+        seen.map_or(self.grant.burst, |(most, _)| most.clamp(least, self.grant.burst))
     }
 
     fn per_second(&self) -> f64 {
-        (self.grant.per_second * self.burst() / self.grant.burst / 2.0).max(f64::MIN_POSITIVE)
+        self.grant.per_second * self.burst() / self.grant.burst / 2.0
     }
 
     fn refill(&mut self, now: Instant) {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
-        self.left = (self.left + passed * self.per_second()).min(self.burst() / 2.0);
         self.at = now;
+        self.left = (self.left + passed * self.per_second()).min((self.burst() / 2.0).max(1.0));
     }
 
     /// How long a call has to wait; none if there is something left.
@@ -88,8 +98,8 @@ impl Share {
         if self.left >= 1.0 {
             return None;
         }
-        let each = Duration::try_from_secs_f64(1.0 / self.per_second()).unwrap_or(LEARNED_FOR);
-        self.turn = self.turn.max(now) + each.min(LEARNED_FOR);
+        let each = Duration::try_from_secs_f64(1.0 / self.per_second()).unwrap_or(LONGEST_TURN);
+        self.turn = (self.turn.max(now) + each).min(now + LONGEST_TURN);
         Some(self.turn - now)
     }
 
@@ -106,6 +116,7 @@ impl Share {
             .filter(|(most, at)| *most > left + 1.0 && now.saturating_duration_since(*at) < LEARNED_FOR);
         self.most = most.or(Some((left + 1.0, now)));
         self.refill(now);
+        self.turn = now;
         self.left = self.left.min((left - self.burst() / 2.0).max(0.0));
     }
 }

@@ -140,3 +140,59 @@ async fn budget_that_azure_lowers_is_shared_as_it_is() {
         "{sent}: half of a hundred at once, and half of what came"
     );
 }
+
+const OF_ARM: &str = "x-ms-ratelimit-remaining-subscription-reads";
+
+/// How long a routine read waits in all, if it asks again when each wait ends.
+fn waited(throttle: &Throttle, draw: &Draw<'_>, began: Instant) -> Duration {
+    let mut now = began;
+    for _ in 0..1_000 {
+        match throttle.wait(draw, now) {
+            None => break,
+            Some(wait) => now += wait,
+        }
+    }
+    now - began
+}
+
+#[tokio::test(start_paused = true)]
+async fn budget_of_which_nothing_is_left_opens_again() {
+    let one = SubscriptionId::parse("a").unwrap();
+    let routine = draw(&one, Budget::Reads, Kind::Record, ROUTINE);
+    for (header, seen_before) in [(OF_DNS, None), (OF_ARM, None), (OF_ARM, Some(249))] {
+        let (throttle, mut now) = (Throttle::default(), Instant::now());
+        if let Some(left) = seen_before {
+            throttle.note_left(&routine, &headers(header, left), &NoCounters, now);
+            now += REMEMBERED + Duration::from_secs(1);
+        }
+        throttle.note_left(&routine, &headers(header, 0), &NoCounters, now);
+        let waited = waited(&throttle, &routine, now);
+        assert!(waited <= REMEMBERED, "{header}: {waited:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn crowd_that_verifies_is_not_put_off_for_hours() {
+    let (throttle, one) = (Throttle::default(), SubscriptionId::parse("a").unwrap());
+    let now = Instant::now();
+    let routine = draw(&one, Budget::Reads, Kind::Record, ROUTINE);
+    throttle.note_left(&routine, &headers(OF_DNS, 1), &NoCounters, now);
+    let longest = (0..1_000).filter_map(|_| throttle.wait(&routine, now)).max();
+    assert_eq!(longest, Some(Duration::from_secs(300)));
+    throttle.note_left(&routine, &headers(OF_DNS, 499), &NoCounters, now);
+    assert!(
+        throttle.wait(&routine, now) < Some(Duration::from_secs(5)),
+        "the budget is full again"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn crowd_that_verifies_is_behind_what_somebody_waits_for() {
+    let (throttle, one) = (Throttle::default(), SubscriptionId::parse("a").unwrap());
+    let now = Instant::now();
+    let of = |urgency| draw(&one, Budget::Reads, Kind::Subnet, urgency);
+    throttle.used_up(&of(ROUTINE), Counts::Arm, Duration::from_secs(10), now);
+    let longest = (0..5_000).filter_map(|_| throttle.wait(&of(ROUTINE), now)).max();
+    assert!(longest <= Some(Duration::from_secs(71)), "{longest:?}");
+    assert_eq!(throttle.wait(&of(Urgency::Awaited), now), Some(Duration::from_secs(10)));
+}

@@ -5,6 +5,10 @@ use serde_json::{Value, json};
 
 use super::super::super::samples::*;
 use super::*;
+use crate::azure::arm::error::ArmError;
+use crate::azure::cloud::Observed;
+use crate::controllers::facts::Need;
+use crate::engine::failure::Class;
 
 fn ready(decision: &Decision) -> bool {
     decision.steps.iter().all(|step| step.ready().is_some())
@@ -239,4 +243,41 @@ fn records_follow_the_endpoint_though_none_of_them_is_marked() {
     });
     let decision = run_after_proof(&of_go(json!({})), &world);
     assert_eq!(written(&decision), ["api", "*.apps", "api-example", "oauth-example"]);
+}
+
+/// A process that begins beside many clusters reads these later, and Azure may not answer just now.
+#[rstest]
+#[case::all(&["private-router-pe", "vnet-link", "/A/"])]
+#[case::links_and_records(&["vnet-link", "/A/"])]
+#[case::links(&["vnet-link"])]
+#[case::records(&["/A/"])]
+fn unmarked_zone_whose_proof_is_not_read_is_not_of_others(#[case] unread: &[&str]) {
+    let (world, cr) = (unmarked(), of_go(json!({})));
+    let mut facts = Facts::default();
+    let decision = loop {
+        let needs = match build(&cr, &served_state(), &facts) {
+            Ok((decision, _)) => break decision,
+            Err(needs) => needs,
+        };
+        for need in needs {
+            let Need::Read(_, id) = need else { panic!("{need:?}") };
+            let text = id.to_string();
+            let known = world.iter().find(|(known, _)| *known == text);
+            let observed = match known {
+                _ if unread.iter().any(|part| text.contains(part)) => {
+                    Observed::ReadFailed(ArmError::own(Class::Throttled, "NotReadYet"))
+                }
+                Some((_, body)) => Observed::Found(body.clone()),
+                None => Observed::Absent,
+            };
+            facts.reads.insert(id, observed);
+        }
+    };
+    assert!(
+        decision.steps.iter().all(|step| !step.left() && !step.writes()),
+        "{:#?}",
+        decision.steps
+    );
+    let recorded = decision.intent.unwrap();
+    assert!(recorded.contains("privateDnsZones"), "{recorded}");
 }
