@@ -101,7 +101,7 @@ struct State {
 /// The time between two calls that come back when an exhausted budget opens again.
 const GAP: Duration = Duration::from_millis(100);
 
-/// How long after that the last one comes back.
+/// How long after an exhausted budget opens again the last of the calls comes back that wait for it.
 const LAST_TURN: Duration = Duration::from_secs(60);
 
 impl State {
