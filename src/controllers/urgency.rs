@@ -37,7 +37,7 @@ mod tests {
     use crate::controllers::samples;
 
     /// A custom resource of which these conditions of role `ho` are as given.
-    fn settled(status: &str, generation: i64) -> AzurePrivateLinkService {
+    fn as_desired(status: &str, generation: i64) -> AzurePrivateLinkService {
         let condition = |kind: &str, status: &str| {
             json!({"type": kind, "status": status, "reason": "AzureSuccess", "message": "m",
                 "observedGeneration": generation, "lastTransitionTime": "2026-01-01T00:00:00Z"})
@@ -65,13 +65,13 @@ mod tests {
         #[case] generation: i64,
         #[case] expected: Urgency,
     ) {
-        let cr = settled(status, generation);
+        let cr = as_desired(status, generation);
         assert_eq!(urgency(&cr, Role::Ho, Lifecycle::Build, 7), expected);
     }
 
     #[test]
     fn new_and_deleted_ones_are_waited_for() {
-        let cr = settled("True", 1);
+        let cr = as_desired("True", 1);
         assert_eq!(urgency(&cr, Role::Ho, Lifecycle::Teardown, 7), Urgency::Awaited);
         let without_intent = {
             let mut cr = cr.clone();

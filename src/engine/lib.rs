@@ -8,7 +8,7 @@ mod deletion;
 pub mod execute;
 mod failed_reads;
 pub mod failure;
-mod first_look;
+mod first_read;
 pub mod inventory;
 pub mod kind_rules;
 pub mod lists;

@@ -9,7 +9,7 @@ use super::client::{CloudClient, OperationState, Reconcile};
 use super::cloud::{Cloud, Key, ResourceKind};
 use super::deletion::{self, Deletion};
 use super::failure::{Class, Failure};
-use super::first_look::FirstLook;
+use super::first_read::FirstRead;
 use super::inventory::{Inventory, Listed};
 use super::observation_cache::{ObservationCache, Operation};
 use super::resource::{Observed, Progress};
@@ -43,10 +43,10 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
         if !self.observations.knows(key) && key.parent().is_some_and(|parent| self.observations.made_here(&parent)) {
             return Observed::Absent;
         }
-        match self.first_look(kind, key).await {
-            FirstLook::Enough(observed) => observed,
-            FirstLook::Nothing => self.get(kind, key).await,
-            FirstLook::NotEnough(listed) => {
+        match self.first_read(kind, key).await {
+            FirstRead::Enough(observed) => observed,
+            FirstRead::Nothing => self.get(kind, key).await,
+            FirstRead::NotEnough(listed) => {
                 let observed = self.get(kind, key).await;
                 self.observations.listed(key, listed);
                 observed

@@ -30,15 +30,15 @@ const LISTS: [&str; 4] = [
     "/subnets",
 ];
 
-async fn settled() -> Fleet {
+async fn as_desired() -> Fleet {
     let fleet = Fleet::new(CLUSTERS).await;
     fleet.sim.forget_calls();
     fleet
 }
 
 #[tokio::test(start_paused = true)]
-async fn settled_clusters_are_read_in_lists_and_only_there() {
-    let mut fleet = settled().await;
+async fn ready_clusters_are_read_in_lists_and_only_there() {
+    let mut fleet = as_desired().await;
     fleet.restart().await;
     assert_eq!(fleet.sim.azure.sent().len(), LISTS.len(), "{}", fleet.sim.calls());
     fleet.sim.forget_calls();
@@ -55,7 +55,7 @@ async fn settled_clusters_are_read_in_lists_and_only_there() {
 
 #[tokio::test(start_paused = true)]
 async fn records_and_links_are_read_once_in_their_turn() {
-    let mut fleet = settled().await;
+    let mut fleet = as_desired().await;
     fleet.restart().await;
     fleet.run(TURN).await;
     let lists = fleet.calls_to("/ALL") + fleet.calls_to("/A");
@@ -71,7 +71,7 @@ async fn records_and_links_are_read_once_in_their_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn endpoints_whose_address_no_list_shows_are_read_in_their_turn() {
-    let mut fleet = settled().await;
+    let mut fleet = as_desired().await;
     fleet.restart().await;
     fleet.run(Duration::from_secs(1_200)).await;
     assert_eq!(fleet.single_reads("/privateEndpoints/"), CLUSTERS);
@@ -79,7 +79,7 @@ async fn endpoints_whose_address_no_list_shows_are_read_in_their_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn rejected_endpoint_is_replaced_at_the_start() {
-    let mut fleet = settled().await;
+    let mut fleet = as_desired().await;
     let alias = alias(&fleet.sim.shown(&service(3).owned.id).unwrap())
         .unwrap()
         .to_owned();
@@ -122,7 +122,7 @@ async fn verification_leaves_half_of_a_small_budget() {
 
 #[tokio::test(start_paused = true)]
 async fn what_went_while_no_process_ran_is_made_again_at_once() {
-    let mut fleet = settled().await;
+    let mut fleet = as_desired().await;
     fleet.sim.remove(&service(3).owned.id);
     fleet.restart().await;
     let path = service(3).owned.id.to_string();
@@ -136,7 +136,7 @@ async fn what_went_while_no_process_ran_is_made_again_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn what_changed_while_no_process_ran_is_read_and_repaired() {
-    let mut fleet = settled().await;
+    let mut fleet = as_desired().await;
     let desired = service(3);
     fleet.sim.drift(
         &desired.owned.id,
@@ -155,7 +155,7 @@ async fn what_changed_while_no_process_ran_is_read_and_repaired() {
 
 #[tokio::test(start_paused = true)]
 async fn record_that_changed_while_no_process_ran_is_repaired_in_its_turn() {
-    let mut fleet = settled().await;
+    let mut fleet = as_desired().await;
     let desired = record(3, &zone(3, &internal(3)), "api");
     fleet
         .sim
@@ -168,7 +168,7 @@ async fn record_that_changed_while_no_process_ran_is_repaired_in_its_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn deferred_record_is_read_at_once_when_somebody_waits() {
-    let mut fleet = settled().await;
+    let mut fleet = as_desired().await;
     fleet.restart().await;
     let desired = record(3, &zone(3, &internal(3)), "api");
     let Observed::ReadFailed(deferred) = fleet.sim.read(&desired).await else {
@@ -188,7 +188,7 @@ async fn deferred_record_is_read_at_once_when_somebody_waits() {
 #[case::another_resource_of_the_name(json!({"body": {"value": others()}}))]
 #[tokio::test(start_paused = true)]
 async fn list_that_shows_nothing_of_use_costs_single_reads(#[case] answer: Value) {
-    let mut fleet = settled().await;
+    let mut fleet = as_desired().await;
     fleet.sim.faults(&[(json!({"path": "/privateLinkServices$"}), answer)]);
     fleet.restart().await;
     assert_eq!(fleet.single_reads("/privateLinkServices/"), CLUSTERS);
@@ -207,8 +207,8 @@ fn others() -> Vec<Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn write_into_a_network_makes_no_neighbours_subnet_suspicious() {
-    let mut fleet = settled().await;
+async fn write_into_a_network_changes_no_neighbours_fingerprint() {
+    let mut fleet = as_desired().await;
     fleet.restart().await;
     fleet.run(ROUND).await;
     let network = nat_subnet(0).id.parent().unwrap();
@@ -222,7 +222,7 @@ const LEFT: &str = "x-ms-ratelimit-remaining-subscription-reads";
 
 /// A process that begins, to which Azure says with each list of this path that nothing is left of its budget.
 async fn without_a_budget(path: &str) -> Fleet {
-    let mut fleet = settled().await;
+    let mut fleet = as_desired().await;
     fleet.sim.restart();
     let empty = json!({"body": {"value": []}, "headers": {LEFT: "0"}});
     fleet.sim.faults(&[(json!({"path": path}), empty)]);
@@ -271,7 +271,7 @@ async fn list_that_verification_could_not_read_is_read_for_a_new_cluster() {
 
 #[tokio::test(start_paused = true)]
 async fn records_that_are_due_more_often_than_all_else_make_no_loop() {
-    let mut fleet = settled().await;
+    let mut fleet = as_desired().await;
     fleet.restart().await;
     fleet.sim.observations = ObservationCache::new(Duration::from_secs(300), Duration::from_secs(60));
     let zone = zone(3, &internal(3));

@@ -28,8 +28,8 @@ pub(super) async fn run(preset: Preset, program: &Path) -> Result<Report> {
     let quotas = json!({"pls_per_load_balancer": CLUSTERS + 2});
     let mut crowd = Crowd::start(preset, program, &quotas).await?;
     eprintln!("{CLUSTERS} clusters come");
-    let settled = clusters(crowd.test_env(), "settled", CLUSTERS);
-    crowd.bring_up(&settled, CLUSTERS).await?;
+    let as_desired = clusters(crowd.test_env(), "as_desired", CLUSTERS);
+    crowd.bring_up(&as_desired, CLUSTERS).await?;
     crowd.refill_budgets().await?;
     let idle = one(&crowd, "idle").await?;
     crowd = crowd.restarted(program, &[]).await?;

@@ -31,7 +31,7 @@ pub(super) struct Bulkhead(Mutex<HashMap<SubscriptionId, Arc<Lane>>>);
 /// The requests to one subscription.
 #[derive(Debug)]
 struct Lane {
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     /// How many of them requests may take for which nobody waits.
     routine: Arc<Semaphore>,
     under_way: Mutex<UnderWay>,
@@ -51,13 +51,13 @@ impl Lane {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn take(&self, places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
-        match Arc::clone(places).try_acquire_owned() {
-            Ok(place) => Some(place),
+    async fn take(&self, permits: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+        match Arc::clone(permits).try_acquire_owned() {
+            Ok(permit) => Some(permit),
             Err(_) if !self.answers(Instant::now()) => None,
             Err(_) => {
-                let place = tokio::time::timeout(PATIENCE, Arc::clone(places).acquire_owned());
-                place.await.ok()?.ok()
+                let permit = tokio::time::timeout(PATIENCE, Arc::clone(permits).acquire_owned());
+                permit.await.ok()?.ok()
             }
         }
     }
@@ -70,15 +70,15 @@ impl Lane {
     }
 }
 
-/// A place for one request.
+/// A permit for one request.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Permit {
     lane: Arc<Lane>,
     number: u64,
     _permits: (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>),
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         let mut under_way = self.lane.under_way();
         under_way.sent.remove(&self.number);
@@ -87,14 +87,14 @@ impl Drop for Place {
 }
 
 impl Bulkhead {
-    /// A place for one request; none if too many are under way that do not come back.
-    pub(super) async fn enter(&self, subscription: &SubscriptionId, urgency: Urgency) -> Option<Place> {
+    /// A permit for one request; none if too many are under way that do not come back.
+    pub(super) async fn enter(&self, subscription: &SubscriptionId, urgency: Urgency) -> Option<Permit> {
         let lane = self.lane(subscription);
         let of_routine = match urgency {
             Urgency::Awaited => None,
             Urgency::Routine { .. } => Some(lane.take(&lane.routine).await?),
         };
-        let place = lane.take(&lane.places).await?;
+        let permit = lane.take(&lane.permits).await?;
         let number = {
             let mut under_way = lane.under_way();
             under_way.last += 1;
@@ -102,10 +102,10 @@ impl Bulkhead {
             under_way.sent.insert(number, Instant::now());
             number
         };
-        Some(Place {
+        Some(Permit {
             lane,
             number,
-            _permits: (place, of_routine),
+            _permits: (permit, of_routine),
         })
     }
 
@@ -117,7 +117,7 @@ impl Bulkhead {
         // Anybody may name any subscription.
         lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
         let lane = Arc::new(Lane {
-            places: Arc::new(Semaphore::new(MOST)),
+            permits: Arc::new(Semaphore::new(MOST)),
             routine: Arc::new(Semaphore::new(ROUTINE)),
             under_way: Mutex::default(),
         });
@@ -137,9 +137,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn subscription_that_does_not_answer_takes_no_more_requests() {
         let (bulkhead, stuck) = (Bulkhead::default(), subscription("a"));
-        let mut places = Vec::new();
+        let mut permits = Vec::new();
         for _ in 0..MOST {
-            places.push(bulkhead.enter(&stuck, Urgency::Awaited).await.unwrap());
+            permits.push(bulkhead.enter(&stuck, Urgency::Awaited).await.unwrap());
         }
         let began = Instant::now();
         assert!(bulkhead.enter(&stuck, Urgency::Awaited).await.is_none());
@@ -150,7 +150,7 @@ mod tests {
             bulkhead.enter(&subscription("b"), Urgency::Awaited).await.is_some(),
             "others answer"
         );
-        places.pop();
+        permits.pop();
         assert!(bulkhead.enter(&stuck, Urgency::Awaited).await.is_some());
     }
 
@@ -161,9 +161,9 @@ mod tests {
         tokio::time::sleep(2 * PATIENCE).await;
         drop(bulkhead.enter(&subscription("a"), Urgency::Awaited).await);
         let requests = (0..60).map(async |_| {
-            let place = bulkhead.enter(&subscription("a"), Urgency::Awaited).await;
+            let permit = bulkhead.enter(&subscription("a"), Urgency::Awaited).await;
             tokio::time::sleep(Duration::from_millis(50)).await;
-            place.is_some()
+            permit.is_some()
         });
         assert!(
             futures::future::join_all(requests)
@@ -176,10 +176,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn verification_leaves_places_to_what_somebody_waits_for() {
         let bulkhead = Bulkhead::default();
-        let mut places = Vec::new();
+        let mut permits = Vec::new();
         for _ in 0..ROUTINE {
             let urgency = Urgency::Routine { served: 500 };
-            places.push(bulkhead.enter(&subscription("a"), urgency).await.unwrap());
+            permits.push(bulkhead.enter(&subscription("a"), urgency).await.unwrap());
         }
         let began = Instant::now();
         assert!(bulkhead.enter(&subscription("a"), Urgency::Awaited).await.is_some());
@@ -191,9 +191,9 @@ mod tests {
         let bulkhead = Arc::new(Bulkhead::default());
         let began = Instant::now();
         let requests = (0..10 * MOST).map(async |_| {
-            let place = bulkhead.enter(&subscription("a"), Urgency::Awaited).await;
+            let permit = bulkhead.enter(&subscription("a"), Urgency::Awaited).await;
             tokio::time::sleep(Duration::from_millis(100)).await;
-            place.is_some()
+            permit.is_some()
         });
         let served = futures::future::join_all(requests).await;
         assert!(served.into_iter().all(|served| served));

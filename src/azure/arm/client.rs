@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use url::Url;
 
-use crate::arm::bulkhead::{Bulkhead, Place};
+use crate::arm::bulkhead::{Bulkhead, Permit};
 use crate::arm::call::Call;
 use crate::arm::error::{ArmError, CALL_BUDGET_EXHAUSTED, TOO_MANY_UNANSWERED};
 use crate::arm::id::{ResourceId, SubscriptionId};
@@ -130,7 +130,7 @@ impl Client {
                 subscription,
                 address: path,
             };
-            let _place = self.place(&call).await?;
+            let _permit = self.permit(&call).await?;
             self.within_throttle(&call)?;
             let mut answer = self.send(call, request(Method::GET, &url, None)).await?;
             match answer.body.get_mut("value").map(Value::take) {
@@ -259,22 +259,22 @@ impl Client {
     }
 
     async fn call(&self, call: Call<'_>, request: Request<Bytes>) -> Result<Answer, ArmError> {
-        let _place = self.admitted(&call).await?;
+        let _permit = self.admitted(&call).await?;
         self.send(call, request).await
     }
 
     /// Admits a call that may be sent now. What it draws on is counted last, when nothing else can keep it back.
-    async fn admitted(&self, call: &Call<'_>) -> Result<Place, ArmError> {
-        let place = self.place(call).await?;
+    async fn admitted(&self, call: &Call<'_>) -> Result<Permit, ArmError> {
+        let permit = self.permit(call).await?;
         self.within_throttle(call)?;
         self.within_call_budget(call.kind, call.address)?;
-        Ok(place)
+        Ok(permit)
     }
 
-    /// A place among the requests to the call's subscription.
-    async fn place(&self, call: &Call<'_>) -> Result<Place, ArmError> {
-        let place = self.bulkhead.enter(call.subscription, call.reconcile.urgency).await;
-        place.ok_or_else(|| ArmError::own(Class::Busy, TOO_MANY_UNANSWERED))
+    /// A permit among the requests to the call's subscription.
+    async fn permit(&self, call: &Call<'_>) -> Result<Permit, ArmError> {
+        let permit = self.bulkhead.enter(call.subscription, call.reconcile.urgency).await;
+        permit.ok_or_else(|| ArmError::own(Class::Busy, TOO_MANY_UNANSWERED))
     }
 
     fn within_throttle(&self, call: &Call<'_>) -> Result<(), ArmError> {
@@ -295,7 +295,7 @@ impl Client {
 
     /// Sends a write. The gate is asked last, when the transport is ready to send it at once.
     async fn write(&self, call: Call<'_>, request: Request<Bytes>) -> Result<Answer, WriteError<ArmError>> {
-        let _place = self.admitted(&call).await?;
+        let _permit = self.admitted(&call).await?;
         let began = Instant::now();
         let sent = match self.transport.ready().await {
             Ok(()) if !self.gate.open() => return Err(WriteError::NotLeading),

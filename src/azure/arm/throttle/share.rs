@@ -72,14 +72,14 @@ impl Share {
         }
     }
 
-    /// What Azure grants, as far as that was seen.
+    /// What Azure grants, as far as that was noted.
     fn burst(&self) -> f64 {
         // One answer that nothing is left says nothing about what Azure grants.
         let least = self.grant.burst / LEAST;
-        let seen = self
+        let noted = self
             .most
             .filter(|(_, at)| self.at.saturating_duration_since(*at) < LEARNED_FOR);
-        seen.map_or(self.grant.burst, |(most, _)| most.clamp(least, self.grant.burst))
+        noted.map_or(self.grant.burst, |(most, _)| most.clamp(least, self.grant.burst))
     }
 
     fn per_second(&self) -> f64 {

@@ -116,7 +116,7 @@ async fn verification_uses_half_of_a_budget() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn verification_waits_when_an_answer_says_that_little_is_left() {
+async fn verification_waits_when_an_answer_tells_that_little_is_left() {
     let (throttle, one) = (Throttle::default(), SubscriptionId::parse("a").unwrap());
     let now = Instant::now();
     let routine = draw(&one, Budget::Reads, Kind::Record, ROUTINE);
@@ -159,9 +159,9 @@ fn waited(throttle: &Throttle, draw: &Draw<'_>, began: Instant) -> Duration {
 async fn budget_of_which_nothing_is_left_opens_again() {
     let one = SubscriptionId::parse("a").unwrap();
     let routine = draw(&one, Budget::Reads, Kind::Record, ROUTINE);
-    for (header, seen_before) in [(OF_DNS, None), (OF_ARM, None), (OF_ARM, Some(249))] {
+    for (header, noted_before) in [(OF_DNS, None), (OF_ARM, None), (OF_ARM, Some(249))] {
         let (throttle, mut now) = (Throttle::default(), Instant::now());
-        if let Some(left) = seen_before {
+        if let Some(left) = noted_before {
             throttle.note_left(&routine, &headers(header, left), &NoCounters, now);
             now += REMEMBERED + Duration::from_secs(1);
         }

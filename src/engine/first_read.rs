@@ -16,7 +16,7 @@ use super::urgency::Urgency;
 const MANY: usize = 10;
 
 /// What is learned of a resource without a read of its own.
-pub(super) enum FirstLook<C: Cloud> {
+pub(super) enum FirstRead<C: Cloud> {
     /// All that has to be known of it now.
     Enough(Observed<C>),
     /// How a list shows it, which is not enough.
@@ -27,19 +27,19 @@ pub(super) enum FirstLook<C: Cloud> {
 
 impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
     /// What is learned of a resource of which nothing is known, if nobody waits for it.
-    pub(super) async fn first_look(&self, kind: C::Kind, key: &C::Key) -> FirstLook<C> {
+    pub(super) async fn first_read(&self, kind: C::Kind, key: &C::Key) -> FirstRead<C> {
         let Urgency::Routine { served } = self.reconcile.urgency else {
-            return FirstLook::Nothing;
+            return FirstRead::Nothing;
         };
         let now = Instant::now();
         let deferred = self.observations.is_deferred(key);
         if self.observations.knows(key) && !deferred {
-            return FirstLook::Nothing;
+            return FirstRead::Nothing;
         }
         if !deferred && kind.rules().resync == Resync::Record {
             return match served >= MANY {
-                true => FirstLook::Enough(self.observations.defer(kind, key, now)),
-                false => FirstLook::Nothing,
+                true => FirstRead::Enough(self.observations.defer(kind, key, now)),
+                false => FirstRead::Nothing,
             };
         }
         let since = self.observations.list_start(now);
@@ -49,22 +49,22 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
             let listed = self
                 .inventory
                 .listed(self.client, self.reconcile, (kind, key), since, serves);
-            return listed.await.map_or(FirstLook::Nothing, FirstLook::NotEnough);
+            return listed.await.map_or(FirstRead::Nothing, FirstRead::NotEnough);
         }
         let serves = if deferred { serves() } else { served };
         let row = self
             .inventory
             .row(self.client, self.reconcile, (kind, key), since, serves);
         let Some(row) = row.await else {
-            return FirstLook::Nothing;
+            return FirstRead::Nothing;
         };
         let is_ready = C::progress(&row.body) == Progress::Ready && (kind.rules().completed)(&row.body);
         match suffices {
-            None if is_ready => FirstLook::Enough(self.observations.first_listed(kind, key, row)),
+            None if is_ready => FirstRead::Enough(self.observations.first_listed(kind, key, row)),
             Some(suffices) if is_ready && suffices(&row.body) => {
-                FirstLook::Enough(self.observations.defer(kind, key, now))
+                FirstRead::Enough(self.observations.defer(kind, key, now))
             }
-            _ => FirstLook::NotEnough(row.listed),
+            _ => FirstRead::NotEnough(row.listed),
         }
     }
 }
