@@ -207,7 +207,7 @@ fn others() -> Vec<Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn write_into_a_network_changes_no_neighbours_fingerprint() {
+async fn write_into_a_network_makes_no_other_subnet_be_read() {
     let mut fleet = as_desired().await;
     fleet.restart().await;
     fleet.run(ROUND).await;
