@@ -44,7 +44,7 @@ fn alerts_on_calls_fire_while_azure_refuses_them_and_no_longer() {
         };
         azure_refuses(&shared_env, &watched, denied).await?;
         somebody_undoes(&mut shared_env, &watched, undone).await?;
-        intervals_are_too_short(&mut shared_env, &watched).await?;
+        another_uses_up_a_budget(&shared_env, &watched, denied).await?;
         all_resolve(&watched.prometheus).await?;
         shared_env.ho.stop().await?;
         shared_env.cpo.stop().await
@@ -161,17 +161,23 @@ async fn somebody_undoes(shared_env: &mut SharedEnv, watched: &Watched, undone: 
     resolve(&watched.prometheus, &[alert]).await
 }
 
-async fn intervals_are_too_short(shared_env: &mut SharedEnv, watched: &Watched) -> Result<()> {
-    let alert = "HyperlinkThrottled";
-    let hasty = [("resync", "1s"), ("record-resync", "1s")];
-    let cpo = Hyperlink::start(&shared_env.test_env, Role::Cpo, "cpo-hasty", &hasty).await?;
-    std::mem::replace(&mut shared_env.cpo, cpo).stop().await?;
-    scrape(watched, shared_env)?;
-    fire(&watched.prometheus, &[alert]).await?;
-    quotes_samples_of(alert, &pages(shared_env).await?)?;
-    let cpo = Hyperlink::start(&shared_env.test_env, Role::Cpo, "cpo-patient", &[]).await?;
-    std::mem::replace(&mut shared_env.cpo, cpo).stop().await?;
-    scrape(watched, shared_env)?;
+/// Somebody with the same identity uses up the budget of writes: Azure refuses each write of an endpoint.
+async fn another_uses_up_a_budget(shared_env: &SharedEnv, watched: &Watched, clusters: &[HostedCluster]) -> Result<()> {
     five_minutes_later(shared_env).await?;
+    let alert = "HyperlinkThrottled";
+    let headers = json!({"Retry-After": "1", "x-ms-ratelimit-remaining-subscription-writes": "0"});
+    shared_env
+        .faults(
+            json!([{"match": {"method": "PUT", "path": "/privateEndpoints/", "times": 1_000_000},
+        "do": {"status": 429, "code": "TooManyRequests", "message": "No.", "headers": headers}}]),
+        )
+        .await?;
+    tokio::select! {
+        fired = fire(&watched.prometheus, &[alert]) => fired?,
+        ended = things_happen(shared_env, clusters) => ended?,
+    }
+    quotes_samples_of(alert, &pages(shared_env).await?)?;
+    shared_env.faults(json!([])).await?;
+    try_join_all(clusters.iter().map(|cluster| shared_env.heals(cluster))).await?;
     resolve(&watched.prometheus, &[alert]).await
 }
