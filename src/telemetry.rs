@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use tracing::field::Field;
 use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::field::MakeExt;
-use tracing_subscriber::filter::{EnvFilter, FilterExt, ParseError, filter_fn};
+use tracing_subscriber::filter::{FilterExt, ParseError, Targets, filter_fn};
 use tracing_subscriber::fmt::format::{JsonFields, Writer, debug_fn};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields, MakeWriter};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
@@ -78,12 +78,12 @@ const CARRIES_TOKENS: [&str; 8] = [
 const SHOWS_BODIES: &str = "kube_client::client";
 
 /// Builds the filter from directives as in `RUST_LOG`: `info`, `debug,kube_runtime=info`.
-pub fn filter(directives: &str) -> Result<EnvFilter, ParseError> {
-    EnvFilter::builder().parse(format!("{QUIET},{directives}"))
+pub fn filter(directives: &str) -> Result<Targets, ParseError> {
+    format!("{QUIET},{directives}").parse()
 }
 
 /// Logs to standard error from now on, for the whole process. Fails if logging was set up before.
-pub fn init(format: Format, filter: EnvFilter) -> Result<(), TryInitError> {
+pub fn init(format: Format, filter: Targets) -> Result<(), TryInitError> {
     tracing_subscriber::registry()
         .with(lines(format, filter, std::io::stderr))
         .try_init()
@@ -108,7 +108,7 @@ pub fn log_panics() {
 }
 
 /// The layer that writes to `out`, behind `filter` and the limit for libraries that carry tokens.
-fn lines<S, W>(format: Format, filter: EnvFilter, out: W) -> impl Layer<S>
+fn lines<S, W>(format: Format, filter: Targets, out: W) -> impl Layer<S>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
