@@ -48,7 +48,7 @@ pub fn answers(data: &[u8]) {
 }
 
 async fn call(client: &Client, word: &[u8], id: &ResourceId) {
-    let (reconcile, kind) = (Reconcile::begin(), Kind::Zone);
+    let (reconcile, kind) = (Reconcile::begin(), Kind::PrivateDnsZone);
     let answer = match word {
         b"list" => match client
             .list(reconcile, kind, id.subscription(), "/subscriptions/s")
@@ -87,7 +87,11 @@ async fn is_one(client: &Client, id: &ResourceId, answer: &Answer) {
     );
     state_is_one(&operation::state(answer));
     if let Some(operation) = &answer.operation {
-        state_is_one(&client.operation(Reconcile::begin(), Kind::Zone, id, operation).await);
+        state_is_one(
+            &client
+                .operation(Reconcile::begin(), Kind::PrivateDnsZone, id, operation)
+                .await,
+        );
     }
 }
 

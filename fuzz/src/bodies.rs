@@ -2,7 +2,9 @@
 
 use hyperlink::azure::cloud::{Arm, Observed};
 use hyperlink::azure::kinds::load_balancer::internal_frontends;
-use hyperlink::azure::kinds::{private_endpoint, private_link_service, record, subnet, zone, zone_link};
+use hyperlink::azure::kinds::{
+    private_dns_zone, private_endpoint, private_link_service, record_set, subnet, virtual_network_link,
+};
 use hyperlink::engine::plan::{Verb, ensure_absent, ensure_present};
 use hyperlink::engine::resource::Resource;
 use serde_json::{Value, json};
@@ -62,7 +64,7 @@ fn read_all(body: &Value) {
     let _ = (
         private_endpoint::approval(body),
         private_endpoint::address(body),
-        record::addresses(body),
+        record_set::addresses(body),
     );
     let _ = (
         private_link_service::alias(body),
@@ -74,9 +76,9 @@ fn read_all(body: &Value) {
         internal_frontends(std::slice::from_ref(body)),
     );
     let _ = (
-        zone::links(body),
-        zone_link::virtual_network(body),
-        zone_link::completed(body),
+        private_dns_zone::links(body),
+        virtual_network_link::virtual_network(body),
+        virtual_network_link::completed(body),
     );
     let service = desired::id(&format!("{NET}/privateLinkServices/pls-x"));
     let alone = subnet::used_only_by(body, &[service]);

@@ -74,7 +74,7 @@ impl Remaining<'_> {
     /// Whether Azure refuses the deletion because the resource is in use, or seems to be.
     fn is_refused(&self) -> bool {
         let code = match self.step.kind {
-            Kind::Zone => "CannotDeleteResource",
+            Kind::PrivateDnsZone => "CannotDeleteResource",
             Kind::Subnet => "InUseSubnetCannotBeDeleted",
             _ => return false,
         };
@@ -107,7 +107,7 @@ fn is_lock(error: &ArmError) -> bool {
 /// The ids that stay. A connection stays with its service; where nothing could be read, what the status shows.
 fn listed(cr: &impl CustomResource, role: Role, remaining: &[Remaining<'_>]) -> String {
     let steps = remaining.iter().map(|one| one.step);
-    let steps = steps.filter(|step| step.kind != Kind::Connection);
+    let steps = steps.filter(|step| step.kind != Kind::PrivateEndpointConnection);
     let mut ids: Vec<String> = steps.map(|step| step.key.to_string()).collect();
     if ids.is_empty() {
         let status = cr.status_fields();

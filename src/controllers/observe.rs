@@ -68,7 +68,7 @@ async fn satisfy<R: ServedResource>(cx: &Context<R>, reconcile: Reconcile, facts
                 facts.new_frontends.insert((subscription, group));
             }
             Need::Inside(kind, zone) => {
-                let part = if kind == Kind::Record {
+                let part = if kind == Kind::RecordSet {
                     "ALL"
                 } else {
                     "virtualNetworkLinks"

@@ -246,7 +246,7 @@ impl ConditionSummary {
 pub fn as_sent(step: &Step) -> Outcome {
     match (step.writes(), step.kind) {
         (false, _) => Outcome::Nothing,
-        (true, Kind::Record) => Outcome::Ready,
+        (true, Kind::RecordSet) => Outcome::Ready,
         (true, _) => Outcome::Accepted,
     }
 }

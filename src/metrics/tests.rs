@@ -48,7 +48,7 @@ fn a_call_is_counted_by_kind_verb_class_and_status() {
         took,
     });
     metrics.call(ObservedCall {
-        kind: Kind::Zone,
+        kind: Kind::PrivateDnsZone,
         verb: CallVerb::Get,
         status: 200,
         class: None,
@@ -190,11 +190,11 @@ async fn changes_of_one_resource_differ_from_those_of_many() {
         r#"hyperlink_changes_total{change="repaired",kind="record_set"} 0"#,
     );
     for name in ["api", "apps", "other"] {
-        metrics.changed(Kind::Record, &record(name), &Change::Created);
+        metrics.changed(Kind::RecordSet, &record(name), &Change::Created);
     }
     most(1);
     tokio::time::advance(Duration::from_secs(3_000)).await;
-    metrics.changed(Kind::Record, &record("API"), &repaired);
+    metrics.changed(Kind::RecordSet, &record("API"), &repaired);
     most(2);
     tokio::time::advance(Duration::from_secs(1_000)).await;
     most(1);
@@ -209,7 +209,7 @@ async fn changes_of_one_resource_differ_from_those_of_many() {
         r#"hyperlink_changes_total{change="repaired",kind="record_set"} 1"#,
     );
     for _ in 0..1_000 {
-        metrics.changed(Kind::Record, &record("api"), &repaired);
+        metrics.changed(Kind::RecordSet, &record("api"), &repaired);
     }
     most(100);
 }

@@ -19,7 +19,7 @@ async fn list(sim: &Sim, part: &str) -> Result<Vec<Value>, ArmError> {
     let subscription = SubscriptionId::parse(GUEST_SUB).unwrap();
     let path = format!("{}/{part}", zone().id);
     sim.client
-        .list(Reconcile::begin(), Kind::Record, &subscription, &path)
+        .list(Reconcile::begin(), Kind::RecordSet, &subscription, &path)
         .await
 }
 
@@ -153,7 +153,7 @@ async fn list_that_is_none(#[case] action: Value, #[case] code: &str) {
 #[case::other_resource(json!({"id": "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/x/y", "properties": {}}))]
 #[tokio::test(start_paused = true)]
 async fn resource_that_is_none_is_neither_kept_nor_written(#[case] body: Value) {
-    let recorded = hyperlink::azure::kinds::zone::Zone { proven: true, ..zone() };
+    let recorded = hyperlink::azure::kinds::private_dns_zone::PrivateDnsZone { proven: true, ..zone() };
     let all_desired: [&dyn Resource<Arm>; 3] = [&subnet(), &link_service(), &recorded];
     for desired in all_desired {
         for rule in [ensure_present, ensure_absent] {

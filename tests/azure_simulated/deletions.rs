@@ -36,7 +36,7 @@ async fn link_of_a_dead_process_is_removed_from_a_zone_that_stays() {
         for zone in ZONES.map(|name| id(&format!("{GUEST}/privateDnsZones/{name}"))) {
             if life.sim.shown(&zone).is_some() {
                 let foreign = json!({"properties": {"ttl": 300, "aRecords": [{"ipv4Address": "10.9.9.9"}]}});
-                life.sim.install(&zone.child(Kind::Record, "www").unwrap(), foreign);
+                life.sim.install(&zone.child(Kind::RecordSet, "www").unwrap(), foreign);
             }
         }
         life.delete_cluster().await;

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use hyperlink::azure::arm::id::{ResourceId, SubscriptionId};
 use hyperlink::azure::kinds::Kind;
+use hyperlink::azure::kinds::private_dns_zone::PrivateDnsZone;
 use hyperlink::azure::kinds::private_endpoint::PrivateEndpoint;
 use hyperlink::azure::kinds::private_link_service::{OwnedPrivateLinkService, PrivateLinkService};
-use hyperlink::azure::kinds::record::Record;
+use hyperlink::azure::kinds::record_set::RecordSet;
 use hyperlink::azure::kinds::subnet::NatSubnet;
-use hyperlink::azure::kinds::zone::Zone;
-use hyperlink::azure::kinds::zone_link::ZoneLink;
+use hyperlink::azure::kinds::virtual_network_link::VirtualNetworkLink;
 use hyperlink::azure::owner_tags::{OwnerTags, Stamp};
 use serde_json::{Value, json};
 
@@ -120,26 +120,29 @@ pub(crate) fn endpoint(alias: &str) -> PrivateEndpoint {
     }
 }
 
-pub(crate) fn zone() -> Zone {
-    Zone {
+pub(crate) fn zone() -> PrivateDnsZone {
+    PrivateDnsZone {
         id: id(&format!("{GUEST}/privateDnsZones/x.hypershift.local")),
         owner_tags: owner_tags(),
         proven: false,
     }
 }
 
-pub(crate) fn zone_link() -> ZoneLink {
-    ZoneLink {
-        id: zone().id.child(Kind::ZoneLink, "private-router-vnet-link").unwrap(),
+pub(crate) fn zone_link() -> VirtualNetworkLink {
+    VirtualNetworkLink {
+        id: zone()
+            .id
+            .child(Kind::VirtualNetworkLink, "private-router-vnet-link")
+            .unwrap(),
         owner_tags: owner_tags(),
         virtual_network: id(&format!("{GUEST}/virtualNetworks/workers")),
         proven: true,
     }
 }
 
-pub(crate) fn record(name: &str) -> Record {
-    Record {
-        id: zone().id.child(Kind::Record, name).unwrap(),
+pub(crate) fn record(name: &str) -> RecordSet {
+    RecordSet {
+        id: zone().id.child(Kind::RecordSet, name).unwrap(),
         owner_tags: owner_tags(),
         address: ADDRESS.parse().ok(),
     }

@@ -230,7 +230,7 @@ async fn foreign_zone_is_refused() {
 async fn foreign_link_is_refused() {
     let mut sim = Sim::new();
     sim.install(&zone().id, json!({"location": "global"}));
-    let desired = hyperlink::azure::kinds::zone_link::ZoneLink {
+    let desired = hyperlink::azure::kinds::virtual_network_link::VirtualNetworkLink {
         proven: false,
         ..zone_link()
     };

@@ -6,12 +6,12 @@ use std::time::Duration;
 use hyperlink::azure::arm::id::SubscriptionId;
 use hyperlink::azure::cloud::Arm;
 use hyperlink::azure::kinds::Kind;
+use hyperlink::azure::kinds::private_dns_zone::PrivateDnsZone;
 use hyperlink::azure::kinds::private_endpoint::PrivateEndpoint;
 use hyperlink::azure::kinds::private_link_service::{OwnedPrivateLinkService, PrivateLinkService, alias};
-use hyperlink::azure::kinds::record::Record;
+use hyperlink::azure::kinds::record_set::RecordSet;
 use hyperlink::azure::kinds::subnet::NatSubnet;
-use hyperlink::azure::kinds::zone::Zone;
-use hyperlink::azure::kinds::zone_link::ZoneLink;
+use hyperlink::azure::kinds::virtual_network_link::VirtualNetworkLink;
 use hyperlink::azure::owner_tags::OwnerTags;
 use hyperlink::engine::plan::ensure_present;
 use hyperlink::engine::resource::Resource;
@@ -105,8 +105,8 @@ pub(crate) fn endpoint(n: usize, alias: &str) -> PrivateEndpoint {
 }
 
 /// One of the zones of the nth cluster.
-pub(crate) fn zone(n: usize, name: &str) -> Zone {
-    Zone {
+pub(crate) fn zone(n: usize, name: &str) -> PrivateDnsZone {
+    PrivateDnsZone {
         id: id(&format!("{}/privateDnsZones/{name}", guest(n))),
         owner_tags: owner_tags(n),
         proven: false,
@@ -114,9 +114,9 @@ pub(crate) fn zone(n: usize, name: &str) -> Zone {
 }
 
 /// A record of the nth cluster's internal zone.
-pub(crate) fn record(n: usize, zone: &Zone, name: &str) -> Record {
-    Record {
-        id: zone.id.child(Kind::Record, name).unwrap(),
+pub(crate) fn record(n: usize, zone: &PrivateDnsZone, name: &str) -> RecordSet {
+    RecordSet {
+        id: zone.id.child(Kind::RecordSet, name).unwrap(),
         owner_tags: owner_tags(n),
         address: ADDRESS.parse().ok(),
     }
@@ -129,8 +129,11 @@ pub(crate) fn internal(n: usize) -> String {
 
 fn zone_with_content(n: usize, name: &str, records: [&str; 2]) -> Group {
     let zone = zone(n, name);
-    let link = ZoneLink {
-        id: zone.id.child(Kind::ZoneLink, "private-router-vnet-link").unwrap(),
+    let link = VirtualNetworkLink {
+        id: zone
+            .id
+            .child(Kind::VirtualNetworkLink, "private-router-vnet-link")
+            .unwrap(),
         owner_tags: owner_tags(n),
         virtual_network: id(&format!("{}/virtualNetworks/workers", guest(n))),
         proven: true,

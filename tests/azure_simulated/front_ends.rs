@@ -306,7 +306,7 @@ async fn endpoint_not_found_once_by_a_new_process_is_not_written() {
 async fn record_whose_put_is_answered_and_lost_is_soon_missed() {
     let mut life = Life::new();
     let record = own_resources()[3]
-        .child(hyperlink::azure::kinds::Kind::Record, "api")
+        .child(hyperlink::azure::kinds::Kind::RecordSet, "api")
         .unwrap();
     let (shown, mut puts) = (record.to_string(), 0);
     life.sim.azure.follow(move |verb, called| {

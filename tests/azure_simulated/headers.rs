@@ -7,7 +7,7 @@ use hyperlink::azure::arm::id::SubscriptionId;
 use hyperlink::azure::arm::ports::CallVerb;
 use hyperlink::azure::cloud::Arm;
 use hyperlink::azure::kinds::Kind;
-use hyperlink::azure::kinds::zone::Zone;
+use hyperlink::azure::kinds::private_dns_zone::PrivateDnsZone;
 use hyperlink::engine::client::Reconcile;
 use hyperlink::engine::plan::ensure_present;
 use hyperlink::engine::resource::Resource;
@@ -144,7 +144,7 @@ async fn retry_after(#[case] value: Value, #[case] seconds: Option<u64>) {
         .client
         .put(
             Reconcile::begin(),
-            Kind::Zone,
+            Kind::PrivateDnsZone,
             &desired.id,
             &desired.body(None),
             &condition,
@@ -166,7 +166,7 @@ async fn retry_after_as_a_date_is_the_time_until_then() {
         .client
         .put(
             Reconcile::begin(),
-            Kind::Zone,
+            Kind::PrivateDnsZone,
             &desired.id,
             &desired.body(None),
             &condition,
@@ -201,7 +201,7 @@ async fn group_in_any_script_is_reached_with_its_load_balancers() {
             "properties": {"frontendIPConfigurations": frontends}}),
     ]);
     let mut sim = Sim::seeded(&seed);
-    let zone = Zone {
+    let zone = PrivateDnsZone {
         id: id(&inside("privateDnsZones/x.example")),
         ..zone()
     };

@@ -199,13 +199,13 @@ async fn resource_called_in_a_loop_gets_its_call_budget_only(#[values("GET", "LI
     let (id, any) = (zone_link().id, Condition::Any);
     let (subscription, all) = (id.subscription(), format!("{}/virtualNetworkLinks", zone().id));
     let errors = in_a_loop(async || match verb {
-        "GET" => sim.client.get(reconcile, Kind::ZoneLink, &id).await.map(drop),
+        "GET" => sim.client.get(reconcile, Kind::VirtualNetworkLink, &id).await.map(drop),
         "LIST" => sim
             .client
-            .list(reconcile, Kind::ZoneLink, subscription, &all)
+            .list(reconcile, Kind::VirtualNetworkLink, subscription, &all)
             .await
             .map(drop),
-        _ => match sim.client.delete(reconcile, Kind::ZoneLink, &id, &any).await {
+        _ => match sim.client.delete(reconcile, Kind::VirtualNetworkLink, &id, &any).await {
             Ok(_) => Ok(()),
             Err(WriteError::Failed(error)) => Err(error),
             Err(WriteError::NotLeading) => panic!("the gate is open"),
@@ -219,5 +219,8 @@ async fn resource_called_in_a_loop_gets_its_call_budget_only(#[values("GET", "LI
             .iter()
             .all(|error| error.class == Class::Throttled && error.retry_after.is_some())
     );
-    assert_eq!(*sim.counted.exhausted.lock().unwrap(), vec![Kind::ZoneLink; 6_000 - 15]);
+    assert_eq!(
+        *sim.counted.exhausted.lock().unwrap(),
+        vec![Kind::VirtualNetworkLink; 6_000 - 15]
+    );
 }

@@ -133,7 +133,7 @@ async fn connection_is_deleted_with_one_call_before_its_service() {
         "PrivateLinkServiceWithPrivateEndpointConnectionsCannotBeDeleted"
     );
     sim.forget_calls();
-    let steps = [Step::remove(Kind::Connection, connection.clone())];
+    let steps = [Step::remove(Kind::PrivateEndpointConnection, connection.clone())];
     // The service is reconciled while the connection is being deleted.
     for _ in 0..3 {
         let began = tokio::time::Instant::now();
@@ -157,7 +157,7 @@ async fn refused_delete_of_a_connection_waits_longer_each_time() {
     let (sim, connection) = connected().await;
     let refusal = json!({"status": 409, "code": "AnotherOperationInProgress", "message": "x"});
     sim.faults(&[(json!({"method": "DELETE", "times": 4}), refusal)]);
-    let steps = [Step::remove(Kind::Connection, connection)];
+    let steps = [Step::remove(Kind::PrivateEndpointConnection, connection)];
     let mut at = Vec::new();
     let began = tokio::time::Instant::now();
     sim.forget_calls();

@@ -114,7 +114,7 @@ async fn verification_leaves_half_of_a_small_budget() {
     assert_eq!(refused, 0);
     let reads = calls
         .iter()
-        .filter(|call| matches!(call.kind, Kind::Record | Kind::ZoneLink));
+        .filter(|call| matches!(call.kind, Kind::RecordSet | Kind::VirtualNetworkLink));
     let reads = reads.count();
     assert!((40..=100).contains(&reads), "{reads}");
     assert_eq!(fleet.sim.writes(), 0);

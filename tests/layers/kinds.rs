@@ -54,7 +54,7 @@ mod tests {
         assert_eq!(
             count(
                 "azure/arm/client.rs",
-                "fn f() { matches!(kind, Kind::Zone | Kind::Record) }"
+                "fn f() { matches!(kind, Kind::PrivateDnsZone | Kind::RecordSet) }"
             ),
             2
         );
@@ -74,9 +74,15 @@ mod tests {
             0
         );
         assert_eq!(
-            count("azure/arm/id.rs", "#[cfg(test)] mod tests { fn f() { Kind::Zone } }"),
+            count(
+                "azure/arm/id.rs",
+                "#[cfg(test)] mod tests { fn f() { Kind::PrivateDnsZone } }"
+            ),
             0
         );
-        assert_eq!(count("azure/kinds/zone.rs", "fn f() { Kind::Zone }"), 0);
+        assert_eq!(
+            count("azure/kinds/private_dns_zone.rs", "fn f() { Kind::PrivateDnsZone }"),
+            0
+        );
     }
 }

@@ -110,7 +110,7 @@ async fn reads_in_a_loop(arm: Client) -> Result<()> {
     let id = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/looped";
     let id = ResourceId::parse(id)?;
     loop {
-        let answer = arm.get(Reconcile::begin(), Kind::Zone, &id).await;
+        let answer = arm.get(Reconcile::begin(), Kind::PrivateDnsZone, &id).await;
         if let Err(error) = answer
             && error.code == CALL_BUDGET_EXHAUSTED
         {

@@ -3,16 +3,16 @@
 
 use std::time::Duration;
 
-pub mod connection;
 pub mod load_balancer;
+pub mod private_dns_zone;
 pub mod private_endpoint;
+pub mod private_endpoint_connection;
 pub mod private_link_service;
-pub mod record;
+pub mod record_set;
 mod spec;
 pub mod subnet;
 pub mod virtual_network;
-pub mod zone;
-pub mod zone_link;
+pub mod virtual_network_link;
 
 pub use spec::{KindSpec, ListScope, Rules};
 
@@ -54,11 +54,11 @@ kinds! {
     VirtualNetwork => virtual_network,
     Subnet => subnet,
     PrivateLinkService => private_link_service,
-    Connection => connection,
+    PrivateEndpointConnection => private_endpoint_connection,
     PrivateEndpoint => private_endpoint,
-    Zone => zone,
-    ZoneLink => zone_link,
-    Record => record,
+    PrivateDnsZone => private_dns_zone,
+    VirtualNetworkLink => virtual_network_link,
+    RecordSet => record_set,
 }
 
 impl Kind {

@@ -79,7 +79,7 @@ pub fn alias(body: &Value) -> Option<&str> {
 /// The connections of Private Endpoints that the service has now.
 pub fn connections(body: &Value) -> Vec<ResourceId> {
     let ids = ids_of_connections(body, "/id");
-    ids.filter(|id| id.is(Kind::Connection)).collect()
+    ids.filter(|id| id.is(Kind::PrivateEndpointConnection)).collect()
 }
 
 /// The Private Endpoints that are connected to the service, or have requested a connection.

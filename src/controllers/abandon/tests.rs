@@ -167,7 +167,7 @@ fn lock_releases_by_itself_after_ten_minutes_with_an_event() {
 
 #[test]
 fn resource_in_use_for_long_is_left_with_an_event() {
-    let zone = step(Kind::Zone, "privateDnsZones/x", Verb::Delete, Why::Unwanted);
+    let zone = step(Kind::PrivateDnsZone, "privateDnsZones/x", Verb::Delete, Why::Unwanted);
     let event_for = |steps: &[&Step], code, seconds| {
         let decision = Decision {
             steps: steps.iter().map(|step| (*step).clone()).collect(),
@@ -195,7 +195,7 @@ fn resource_in_use_for_long_is_left_with_an_event() {
 #[test]
 fn locked_connection_lets_go_of_its_service() {
     let connection = step(
-        Kind::Connection,
+        Kind::PrivateEndpointConnection,
         "privateLinkServices/pls-id/privateEndpointConnections/pe.1",
         Verb::Delete,
         Why::Unwanted,
@@ -214,7 +214,7 @@ fn locked_connection_lets_go_of_its_service() {
     let event = super::permission(&none, Role::Ho, &decision, &outcomes, &|_| LEFT_AFTER).unwrap();
     assert!(!event.note.contains("privateEndpointConnections"), "{}", event.note);
     let ids: Vec<_> = super::locked(&decision, &outcomes).map(|step| step.kind).collect();
-    assert_eq!(ids, [Kind::Connection]);
+    assert_eq!(ids, [Kind::PrivateEndpointConnection]);
 }
 
 #[test]

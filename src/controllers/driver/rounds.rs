@@ -130,7 +130,7 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
 /// Whether a write made its resource ready at once. A Private Link Service shows the end of its connections only later.
 fn any_ready(steps: &[Step], outcomes: &[Outcome]) -> bool {
     let written = steps.iter().zip(outcomes).filter(|(step, _)| step.writes());
-    let mut shown = written.filter(|(step, _)| step.kind != Kind::Connection);
+    let mut shown = written.filter(|(step, _)| step.kind != Kind::PrivateEndpointConnection);
     shown.any(|(_, outcome)| *outcome == Outcome::Ready)
 }
 

@@ -67,8 +67,8 @@ async fn release_that_is_refused_forgets_nothing() {
     let id = samples::id(&samples::guest("privateDnsZones/z"));
     let locked = ArmError::own(Class::Denied, "ScopeLocked");
     let observations = &cx.arm.observations;
-    observations.delete_failed(Kind::Zone, &id, &locked, Instant::now());
-    let steps = [Step::remove(Kind::Zone, id.clone())];
+    observations.delete_failed(Kind::PrivateDnsZone, &id, &locked, Instant::now());
+    let steps = [Step::remove(Kind::PrivateDnsZone, id.clone())];
     let refused = release(&cx, cr(&json!({})), None, &steps, &[]).await;
     assert!(refused.is_err_and(|error| error.conflict()));
     assert!(observations.failing(&id).is_some());
@@ -127,7 +127,7 @@ async fn list_that_cannot_be_read_is_asked_for_ever_less_often() {
     let id = samples::id(&samples::guest("privateDnsZones/example.hypershift.local"));
     let error = ArmError::own(Class::Down, "InternalServerError");
     let decision = Decision {
-        steps: vec![Step::needs(Kind::Zone, id, "x").unreadable(&error)],
+        steps: vec![Step::needs(Kind::PrivateDnsZone, id, "x").unreadable(&error)],
         ..Decision::default()
     };
     let mut waits = Vec::new();

@@ -216,7 +216,12 @@ fn of(steps: Vec<Step>) -> Decision {
 fn end_lists_what_is_left_and_never_denies_it() {
     let path = ["privateDnsZones/a.b", "privateLinkServices/pls-id"];
     let steps = vec![
-        step(Kind::Zone, path[0], Verb::Refuse, Why::InUse("links of others")),
+        step(
+            Kind::PrivateDnsZone,
+            path[0],
+            Verb::Refuse,
+            Why::InUse("links of others"),
+        ),
         step(Kind::PrivateLinkService, path[1], Verb::Refuse, Why::NotOurs),
     ];
     let [zone, service] = path.map(|path| samples::id(&samples::guest(path)));
@@ -278,7 +283,7 @@ fn resource_that_was_called_too_often_is_named() {
         ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z").unwrap();
     let exhausted = ArmError::own(Class::Throttled, CALL_BUDGET_EXHAUSTED);
     let step = |verb, why| Step {
-        kind: Kind::Zone,
+        kind: Kind::PrivateDnsZone,
         key: id.clone(),
         verb,
         why,

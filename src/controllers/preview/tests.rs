@@ -15,7 +15,7 @@ const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
 fn step(verb: Verb, why: Why) -> Step {
     Step {
-        kind: Kind::Record,
+        kind: Kind::RecordSet,
         key: id(&guest("privateDnsZones/z.example.com/A/api")),
         verb,
         why,
@@ -161,7 +161,7 @@ fn drift_is_shown_with_its_fields_and_without_any_body() {
             (id(&guest("privateDnsZones/z.example.com/A/api")), Observed::Absent),
         ]
         .into(),
-        inside: [((Kind::ZoneLink, zone), Ok(vec![json!({})]))].into(),
+        inside: [((Kind::VirtualNetworkLink, zone), Ok(vec![json!({})]))].into(),
         ..Facts::default()
     });
     insta::assert_json_snapshot!("drift", preview);

@@ -11,9 +11,9 @@ use crate::azure::arm::id::{IdError, ResourceId, SubscriptionId};
 use crate::azure::body::progress;
 use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
-use crate::azure::kinds::record::{Record, addresses};
-use crate::azure::kinds::zone::{Zone, links};
-use crate::azure::kinds::zone_link::ZoneLink;
+use crate::azure::kinds::private_dns_zone::{PrivateDnsZone, links};
+use crate::azure::kinds::record_set::{RecordSet, addresses};
+use crate::azure::kinds::virtual_network_link::VirtualNetworkLink;
 use crate::azure::plan::{Step, Why};
 use crate::controllers::facts::{Facts, Needs};
 use crate::engine::failure::Class;
@@ -37,19 +37,19 @@ pub struct DesiredZone {
     /// Which of the two.
     pub part: Part,
     /// The zone itself.
-    pub zone: Zone,
+    pub zone: PrivateDnsZone,
     /// Its link to the guest's network.
-    pub link: ZoneLink,
+    pub link: VirtualNetworkLink,
     /// Links under the names of siblings: one of all is enough, and Azure accepts no second one.
-    pub shared_links: Vec<ZoneLink>,
+    pub shared_links: Vec<VirtualNetworkLink>,
     /// Whether a sibling is to make the link.
     pub defers: bool,
     /// The records that this custom resource writes, without an address.
-    pub records: Vec<Record>,
+    pub records: Vec<RecordSet>,
     /// All records of the cluster that can be in the zone.
-    pub all_records: Vec<Record>,
+    pub all_records: Vec<RecordSet>,
     /// The records to delete with this custom resource though a sibling keeps using the zone; none if no sibling does.
-    pub deleted_from_shared: Option<Vec<Record>>,
+    pub deleted_from_shared: Option<Vec<RecordSet>>,
     /// The address of the owned endpoint. A record that holds it is owned.
     pub known: Option<IpAddr>,
 }
@@ -102,8 +102,8 @@ fn base_domain_zone(scope: DnsScope<'_>, identity: &Identity, domain: &str) -> R
     let mut base = zone(Part::BaseDomain, scope, identity, domain, &link)?;
     let id = &base.zone.id;
     for sibling in sibling_set.other_linkers() {
-        base.shared_links.push(ZoneLink {
-            id: id.child(Kind::ZoneLink, &names::base_domain_link(sibling))?,
+        base.shared_links.push(VirtualNetworkLink {
+            id: id.child(Kind::VirtualNetworkLink, &names::base_domain_link(sibling))?,
             ..base.link.clone()
         });
     }
@@ -123,16 +123,16 @@ fn zone(
     domain: &str,
     link: &str,
 ) -> Result<DesiredZone, IdError> {
-    let id = names::in_group(Kind::Zone, scope.subscription, scope.group, domain)?;
+    let id = names::in_group(Kind::PrivateDnsZone, scope.subscription, scope.group, domain)?;
     Ok(DesiredZone {
         part,
-        link: ZoneLink {
-            id: id.child(Kind::ZoneLink, link)?,
+        link: VirtualNetworkLink {
+            id: id.child(Kind::VirtualNetworkLink, link)?,
             owner_tags: names::owner_tags(&identity.cluster_id, "vnet-link"),
             virtual_network: scope.network.clone(),
             proven: false,
         },
-        zone: Zone {
+        zone: PrivateDnsZone {
             owner_tags: names::owner_tags(&identity.cluster_id, "private-dns-zone"),
             proven: false,
             id,
@@ -146,11 +146,11 @@ fn zone(
     })
 }
 
-fn records(zone: &ResourceId, identity: &Identity, names: &[impl AsRef<str>]) -> Result<Vec<Record>, IdError> {
+fn records(zone: &ResourceId, identity: &Identity, names: &[impl AsRef<str>]) -> Result<Vec<RecordSet>, IdError> {
     let mut records = Vec::new();
     for name in names {
-        records.push(Record {
-            id: zone.child(Kind::Record, name.as_ref())?,
+        records.push(RecordSet {
+            id: zone.child(Kind::RecordSet, name.as_ref())?,
             owner_tags: names::record_tags(&identity.cluster_id),
             address: None,
         });
@@ -166,31 +166,34 @@ const NEEDS_ZONE: Why = Why::Needs("its zone");
 
 /// The steps for a zone. Zone and link need no address, so they start before there is one.
 pub fn build(desired: &DesiredZone, address: Option<IpAddr>, facts: &Facts) -> Result<Vec<Step>, Needs> {
-    let mut zone = ensure_present(&proven(desired, facts)?, facts.read(Kind::Zone, &desired.zone.id)?);
+    let mut zone = ensure_present(
+        &proven(desired, facts)?,
+        facts.read(Kind::PrivateDnsZone, &desired.zone.id)?,
+    );
     if let Some(error) = unread_proof(desired, facts).filter(|_| zone.left()) {
         zone = zone.unreadable(error);
     }
     let Some(body) = zone.ready().cloned() else {
-        let link = Step::waits(Kind::ZoneLink, desired.link.id.clone(), NEEDS_ZONE);
+        let link = Step::waits(Kind::VirtualNetworkLink, desired.link.id.clone(), NEEDS_ZONE);
         let records = desired.records.iter();
-        let records = records.map(|record| Step::waits(Kind::Record, record.id.clone(), NEEDS_ZONE));
+        let records = records.map(|record| Step::waits(Kind::RecordSet, record.id.clone(), NEEDS_ZONE));
         return Ok([zone, link].into_iter().chain(records).collect());
     };
-    let mut reads = vec![(Kind::ZoneLink, &desired.link.id)];
+    let mut reads = vec![(Kind::VirtualNetworkLink, &desired.link.id)];
     if address.is_some() {
-        reads.extend(desired.records.iter().map(|r| (Kind::Record, &r.id)));
+        reads.extend(desired.records.iter().map(|r| (Kind::RecordSet, &r.id)));
     }
     facts.reads(&reads)?;
     let mut steps = vec![zone, ensure_link(desired, &body, facts)?];
     for record in &desired.records {
         steps.push(match address {
-            None => Step::waits(Kind::Record, record.id.clone(), NEEDS_ADDRESS),
+            None => Step::waits(Kind::RecordSet, record.id.clone(), NEEDS_ADDRESS),
             Some(_) => ensure_present(
-                &Record {
+                &RecordSet {
                     address,
                     ..record.clone()
                 },
-                facts.read(Kind::Record, &record.id)?,
+                facts.read(Kind::RecordSet, &record.id)?,
             ),
         });
     }
@@ -199,9 +202,9 @@ pub fn build(desired: &DesiredZone, address: Option<IpAddr>, facts: &Facts) -> R
 
 /// The zone, `proven` if a link and a record of the cluster are in it, or were when this process read it last. What is
 /// in it is read only where the owner tags neither prove nor deny. What a status names proves nothing.
-pub(super) fn proven(desired: &DesiredZone, facts: &Facts) -> Result<Zone, Needs> {
+pub(super) fn proven(desired: &DesiredZone, facts: &Facts) -> Result<PrivateDnsZone, Needs> {
     let mut zone = desired.zone.clone();
-    let observed = facts.read(Kind::Zone, &zone.id)?.found();
+    let observed = facts.read(Kind::PrivateDnsZone, &zone.id)?.found();
     if let Some(body) = observed.filter(|body| !zone.is_owned(body) && !zone.owner_tags.deny(body)) {
         zone.proven = facts.proven.contains(&zone.id)
             || (links(body) != Some(0) && has_our_link(desired, facts)? && has_our_address(desired, facts)?);
@@ -224,7 +227,7 @@ fn unread_proof<'a>(desired: &DesiredZone, facts: &'a Facts) -> Option<&'a ArmEr
 
 fn has_our_link(desired: &DesiredZone, facts: &Facts) -> Result<bool, Needs> {
     for link in std::iter::once(&desired.link).chain(&desired.shared_links) {
-        let found = facts.read(Kind::ZoneLink, &link.id)?.found();
+        let found = facts.read(Kind::VirtualNetworkLink, &link.id)?.found();
         if found.is_some_and(|body| link.leads_to_desired(body) && !link.owner_tags.deny(body)) {
             return Ok(true);
         }
@@ -237,7 +240,7 @@ pub(super) fn has_our_address(desired: &DesiredZone, facts: &Facts) -> Result<bo
     let Some(address) = desired.known else {
         return Ok(false);
     };
-    let reads: Vec<_> = desired.all_records.iter().map(|r| (Kind::Record, &r.id)).collect();
+    let reads: Vec<_> = desired.all_records.iter().map(|r| (Kind::RecordSet, &r.id)).collect();
     facts.reads(&reads)?;
     let address = address.to_string();
     let mut found = reads.iter().filter_map(|(_, id)| facts.reads.get(*id)?.found());
@@ -247,12 +250,12 @@ pub(super) fn has_our_address(desired: &DesiredZone, facts: &Facts) -> Result<bo
 /// A link in an owned zone, `proven` if the zone has our owner tags or a record of the cluster.
 pub(super) fn proven_link(
     desired: &DesiredZone,
-    link: &ZoneLink,
+    link: &VirtualNetworkLink,
     zone: &Value,
     facts: &Facts,
-) -> Result<ZoneLink, Needs> {
+) -> Result<VirtualNetworkLink, Needs> {
     let mut link = link.clone();
-    let observed = facts.read(Kind::ZoneLink, &link.id)?.found();
+    let observed = facts.read(Kind::VirtualNetworkLink, &link.id)?.found();
     if observed.is_some_and(|body| link.leads_to_desired(body) && !link.is_owned(body) && !link.owner_tags.deny(body)) {
         let known = desired.zone.owner_tags.prove(zone) || facts.proven.contains(&link.id);
         link.proven = known || has_our_address(desired, facts)?;
@@ -262,13 +265,13 @@ pub(super) fn proven_link(
 
 /// The step for the link. One link from the zone to the network is enough: our own, a sibling's, or that of others.
 fn ensure_link(desired: &DesiredZone, zone: &Value, facts: &Facts) -> Result<Step, Needs> {
-    let observed = facts.read(Kind::ZoneLink, &desired.link.id)?;
+    let observed = facts.read(Kind::VirtualNetworkLink, &desired.link.id)?;
     let own = ensure_present(&proven_link(desired, &desired.link, zone, facts)?, observed);
     if !matches!(observed, Observed::Absent | Observed::WriteFailed(_)) {
         return Ok(own);
     }
     for link in &desired.shared_links {
-        match facts.read(Kind::ZoneLink, &link.id)? {
+        match facts.read(Kind::VirtualNetworkLink, &link.id)? {
             Observed::Found(body) if link.leads_to_desired(body) => return Ok(linked(link, link.id.clone(), body)),
             Observed::Found(_) | Observed::Absent | Observed::WriteFailed(_) => {}
             other => return Ok(ensure_present(link, other)),
@@ -276,7 +279,7 @@ fn ensure_link(desired: &DesiredZone, zone: &Value, facts: &Facts) -> Result<Ste
     }
     let refused = matches!(observed, Observed::WriteFailed(error) if error.class == Class::Invalid);
     if refused || links(zone).is_some_and(|count| count > 0) {
-        let all = match facts.inside(Kind::ZoneLink, &desired.zone.id)? {
+        let all = match facts.inside(Kind::VirtualNetworkLink, &desired.zone.id)? {
             Ok(all) => all,
             Err(error) => return Ok(own.unreadable(error)),
         };
@@ -286,7 +289,7 @@ fn ensure_link(desired: &DesiredZone, zone: &Value, facts: &Facts) -> Result<Ste
     }
     if desired.defers {
         return Ok(Step::needs(
-            Kind::ZoneLink,
+            Kind::VirtualNetworkLink,
             desired.link.id.clone(),
             "the link of private-router",
         ));
@@ -298,19 +301,19 @@ fn ensure_link(desired: &DesiredZone, zone: &Value, facts: &Facts) -> Result<Ste
 fn link_of_others(desired: &DesiredZone, all: &[Value]) -> Option<Step> {
     let body = all.iter().find(|body| desired.link.leads_to_desired(body))?;
     let name = body.get("name")?.as_str()?;
-    let id = desired.zone.id.child(Kind::ZoneLink, name).ok()?;
+    let id = desired.zone.id.child(Kind::VirtualNetworkLink, name).ok()?;
     Some(linked(&desired.link, id, body))
 }
 
 /// The step for an existing link that does what our own would do.
-fn linked(own: &ZoneLink, id: ResourceId, body: &Value) -> Step {
+fn linked(own: &VirtualNetworkLink, id: ResourceId, body: &Value) -> Step {
     let (verb, why) = match progress(body) {
         Progress::InProgress if own.moved_by_others(body) => (Verb::Keep, Why::UpToDate),
         Progress::InProgress | Progress::Deleting => (Verb::Wait, Why::InProgress),
         Progress::Ready | Progress::Failed => (Verb::Keep, Why::UpToDate),
     };
     Step {
-        kind: Kind::ZoneLink,
+        kind: Kind::VirtualNetworkLink,
         key: id,
         verb,
         why,
@@ -320,7 +323,7 @@ fn linked(own: &ZoneLink, id: ResourceId, body: &Value) -> Step {
 
 /// The zone that a step belongs to, if it is one of these.
 pub fn part_of(zones: &[DesiredZone], step: &Step) -> Option<Part> {
-    let zone = if step.kind == Kind::Zone {
+    let zone = if step.kind == Kind::PrivateDnsZone {
         Some(step.key.clone())
     } else {
         step.key.parent()

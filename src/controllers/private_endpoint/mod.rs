@@ -96,10 +96,9 @@ fn perhaps_put<'a>(cr: &AzurePrivateLinkService, decision: &'a Decision) -> impl
     let status = cr.status.clone().unwrap_or_default();
     let named = [status.private_dns_zone_id, status.base_domain_dns_zone_id];
     let named = named.map(|text| ResourceId::parse(&text?).ok());
-    let gone = decision
-        .steps
-        .iter()
-        .filter(move |step| intended && matches!(step.kind, Kind::Zone | Kind::ZoneLink) && step.gone());
+    let gone = decision.steps.iter().filter(move |step| {
+        intended && matches!(step.kind, Kind::PrivateDnsZone | Kind::VirtualNetworkLink) && step.gone()
+    });
     gone.filter(move |step| !named.contains(&Some(step.key.clone())))
 }
 

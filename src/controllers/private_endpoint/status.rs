@@ -143,11 +143,11 @@ fn connection_problem(body: &Value) -> Option<Problem> {
 fn dns_problem(zones: &[DesiredZone], step: &Step, outcome: &Outcome) -> Option<Problem> {
     let part = part_of(zones, step)?;
     let failure = match (part, step.kind) {
-        (Part::Internal, Kind::Zone) => Reason::DNSZoneCreationFailed,
-        (Part::Internal, Kind::ZoneLink) => Reason::VNetLinkCreationFailed,
+        (Part::Internal, Kind::PrivateDnsZone) => Reason::DNSZoneCreationFailed,
+        (Part::Internal, Kind::VirtualNetworkLink) => Reason::VNetLinkCreationFailed,
         (Part::Internal, _) => Reason::ARecordCreationFailed,
-        (Part::BaseDomain, Kind::Zone) => Reason::BaseDomainDNSZoneCreationFailed,
-        (Part::BaseDomain, Kind::ZoneLink) => Reason::BaseDomainVNetLinkCreationFailed,
+        (Part::BaseDomain, Kind::PrivateDnsZone) => Reason::BaseDomainDNSZoneCreationFailed,
+        (Part::BaseDomain, Kind::VirtualNetworkLink) => Reason::BaseDomainVNetLinkCreationFailed,
         (Part::BaseDomain, _) => Reason::BaseDomainARecordCreationFailed,
     };
     if linked_to_other_zone(step, outcome) {
@@ -166,7 +166,7 @@ fn dns_problem(zones: &[DesiredZone], step: &Step, outcome: &Outcome) -> Option<
 
 /// A link that Azure refuses for good as invalid overlaps with another zone of the same name.
 fn linked_to_other_zone(step: &Step, outcome: &Outcome) -> bool {
-    let error = error_of(step, outcome).filter(|_| step.kind == Kind::ZoneLink);
+    let error = error_of(step, outcome).filter(|_| step.kind == Kind::VirtualNetworkLink);
     error.is_some_and(|error| error.class == Class::Invalid && error.code == "BadRequest")
 }
 
@@ -209,8 +209,8 @@ fn names_the_zone(step: &Step, names: &Names) -> bool {
 fn id_field(step: &Step, zones: &[DesiredZone]) -> Option<&'static str> {
     match (step.kind, part_of(zones, step)) {
         (Kind::PrivateEndpoint, _) => Some("privateEndpointID"),
-        (Kind::Zone, Some(Part::Internal)) => Some("privateDNSZoneID"),
-        (Kind::Zone, Some(Part::BaseDomain)) => Some("baseDomainDNSZoneID"),
+        (Kind::PrivateDnsZone, Some(Part::Internal)) => Some("privateDNSZoneID"),
+        (Kind::PrivateDnsZone, Some(Part::BaseDomain)) => Some("baseDomainDNSZoneID"),
         _ => None,
     }
 }

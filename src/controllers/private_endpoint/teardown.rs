@@ -15,9 +15,9 @@ use crate::azure::arm::error::ArmError;
 use crate::azure::arm::id::ResourceId;
 use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
+use crate::azure::kinds::private_dns_zone::{PrivateDnsZone, links};
 use crate::azure::kinds::private_endpoint::{PrivateEndpoint, leads_anywhere, leads_to};
-use crate::azure::kinds::record::Record;
-use crate::azure::kinds::zone::{Zone, links};
+use crate::azure::kinds::record_set::RecordSet;
 use crate::azure::plan::Step;
 use crate::controllers::decision::Decision;
 use crate::controllers::facts::{Facts, Needs, together};
@@ -85,12 +85,13 @@ fn lives_elsewhere(
     let zones = desired.zones.iter().map(|zone| &zone.zone);
     let steps = match observed {
         Observed::Found(body) if leads_elsewhere(cr, &desired.endpoint, body) => {
-            let zones = zones.map(|zone| Ok(ensure_absent(zone, facts.read(Kind::Zone, &zone.id)?)));
+            let zones = zones.map(|zone| Ok(ensure_absent(zone, facts.read(Kind::PrivateDnsZone, &zone.id)?)));
             let all = together(std::iter::once(Ok(endpoint)).chain(zones))?;
             all.into_iter().map(leave_found).collect()
         }
         Observed::ReadFailed(_) | Observed::Absent if !facts.surely_gone.contains(&desired.endpoint.id) => {
-            let waits = zones.map(|zone| Step::needs(Kind::Zone, zone.id.clone(), "its endpoint to be seen or gone"));
+            let waits =
+                zones.map(|zone| Step::needs(Kind::PrivateDnsZone, zone.id.clone(), "its endpoint to be seen or gone"));
             std::iter::once(endpoint).chain(waits).collect()
         }
         _ => return Ok(None),
@@ -122,7 +123,7 @@ fn leave_found(step: Step) -> Step {
 /// Whether something is to be deleted in a zone without our owner tags, so that the endpoint's address is the proof.
 fn proves_zones(zones: &[DesiredZone], steps: &[Vec<Step>], facts: &Facts) -> Result<bool, Needs> {
     for (desired, steps) in zones.iter().zip(steps) {
-        let observed = facts.read(Kind::Zone, &desired.zone.id)?.found();
+        let observed = facts.read(Kind::PrivateDnsZone, &desired.zone.id)?.found();
         let unmarked = observed.is_some_and(|body| !desired.zone.owner_tags.prove(body));
         if unmarked && steps.iter().any(|step| !step.gone() && !step.left()) {
             return Ok(true);
@@ -133,9 +134,9 @@ fn proves_zones(zones: &[DesiredZone], steps: &[Vec<Step>], facts: &Facts) -> Re
 
 /// The zone, `proven` if it is the cluster's. One without our owner tags stays proven when our link is deleted: nobody
 /// resolves names in it any more, and it holds names of the cluster with the address of its endpoint.
-fn proven_for_deletion(desired: &DesiredZone, facts: &Facts) -> Result<Zone, Needs> {
+fn proven_for_deletion(desired: &DesiredZone, facts: &Facts) -> Result<PrivateDnsZone, Needs> {
     let mut zone = proven(desired, facts)?;
-    let observed = facts.read(Kind::Zone, &zone.id)?.found();
+    let observed = facts.read(Kind::PrivateDnsZone, &zone.id)?.found();
     if observed.is_some_and(|body| !zone.is_owned(body) && links(body) == Some(0)) {
         zone.proven = has_our_address(desired, facts)?;
     }
@@ -214,7 +215,7 @@ fn by_name(cr: &AzurePrivateLinkService) -> Option<Identity> {
 /// A zone that a sibling keeps using, or in which others have links or records, stays without what is ours alone.
 fn delete_zone(desired: &DesiredZone, facts: &Facts) -> Result<Vec<Step>, Needs> {
     let zone = proven_for_deletion(desired, facts)?;
-    let step = ensure_absent(&zone, facts.read(Kind::Zone, &zone.id)?);
+    let step = ensure_absent(&zone, facts.read(Kind::PrivateDnsZone, &zone.id)?);
     let (Verb::Delete, Some(body)) = (&step.verb, step.found.clone()) else {
         return Ok(vec![step]);
     };
@@ -222,23 +223,23 @@ fn delete_zone(desired: &DesiredZone, facts: &Facts) -> Result<Vec<Step>, Needs>
         return delete_records(records, facts);
     }
     let link = proven_link(desired, &desired.link, &body, facts)?;
-    let link = ensure_absent(&link, facts.read(Kind::ZoneLink, &link.id)?);
+    let link = ensure_absent(&link, facts.read(Kind::VirtualNetworkLink, &link.id)?);
     if !link.gone() && !link.left() {
-        return Ok(vec![link, Step::needs(Kind::Zone, zone.id, "its link to go")]);
+        return Ok(vec![link, Step::needs(Kind::PrivateDnsZone, zone.id, "its link to go")]);
     }
     // Only a fresh read shows that the link is gone from it.
-    let step = ensure_absent(&zone, facts.fresh_read(Kind::Zone, &zone.id)?);
+    let step = ensure_absent(&zone, facts.fresh_read(Kind::PrivateDnsZone, &zone.id)?);
     let (Verb::Delete, Some(body)) = (&step.verb, step.found.clone()) else {
         return Ok(vec![step]);
     };
     let others = match links_inside(desired, &body, facts)? {
         Err(error) => return Ok(vec![step.unreadable(&error)]),
         Ok(Links { owned, .. }) if !owned.is_empty() => {
-            let waits = Step::needs(Kind::Zone, zone.id, "its link to go");
+            let waits = Step::needs(Kind::PrivateDnsZone, zone.id, "its link to go");
             return Ok(owned.into_iter().chain([waits]).collect());
         }
         Ok(Links { others: true, .. }) => "links of others",
-        Ok(_) => match facts.inside(Kind::Record, &zone.id)? {
+        Ok(_) => match facts.inside(Kind::RecordSet, &zone.id)? {
             Err(error) => return Ok(vec![step.unreadable(error)]),
             Ok(records) if records.iter().all(|r| is_owned_or_soa(desired, r)) => return Ok(vec![step]),
             Ok(_) => "records of others",
@@ -251,11 +252,11 @@ fn delete_zone(desired: &DesiredZone, facts: &Facts) -> Result<Vec<Step>, Needs>
     Ok(stays.chain(link).chain(records).collect())
 }
 
-fn delete_records(records: &[Record], facts: &Facts) -> Result<Vec<Step>, Needs> {
+fn delete_records(records: &[RecordSet], facts: &Facts) -> Result<Vec<Step>, Needs> {
     together(
         records
             .iter()
-            .map(|r| Ok(ensure_absent(r, facts.read(Kind::Record, &r.id)?))),
+            .map(|r| Ok(ensure_absent(r, facts.read(Kind::RecordSet, &r.id)?))),
     )
 }
 
@@ -275,7 +276,7 @@ fn links_inside(desired: &DesiredZone, zone: &Value, facts: &Facts) -> Result<Re
     if links(zone) == Some(0) {
         return Ok(Ok(found));
     }
-    let all = match facts.inside(Kind::ZoneLink, &desired.zone.id)? {
+    let all = match facts.inside(Kind::VirtualNetworkLink, &desired.zone.id)? {
         Err(error) => return Ok(Err(error.clone())),
         Ok(all) => all,
     };
@@ -286,7 +287,7 @@ fn links_inside(desired: &DesiredZone, zone: &Value, facts: &Facts) -> Result<Re
             found.others = true;
             continue;
         };
-        let observed = facts.fresh_read(Kind::ZoneLink, &link.id)?;
+        let observed = facts.fresh_read(Kind::VirtualNetworkLink, &link.id)?;
         let step = ensure_absent(&proven_link(desired, link, zone, facts)?, observed);
         if step.left() {
             found.others = true;

@@ -222,7 +222,9 @@ fn add_service_steps(
 pub(super) fn disconnect(observed: &Observed, decision: &mut Decision) -> bool {
     let found = observed.found().map(connections).unwrap_or_default();
     let any = !found.is_empty();
-    let steps = found.into_iter().map(|id| Step::remove(Kind::Connection, id));
+    let steps = found
+        .into_iter()
+        .map(|id| Step::remove(Kind::PrivateEndpointConnection, id));
     decision.steps.extend(steps);
     any
 }

@@ -20,7 +20,7 @@ fn everything() -> Metrics {
     drop(metrics.queued(Controller::PrivateEndpoint));
     metrics.requeued(Controller::PrivateEndpoint, "resync");
     metrics.call(ObservedCall {
-        kind: Kind::Zone,
+        kind: Kind::PrivateDnsZone,
         verb: CallVerb::Get,
         status: 200,
         class: None,

@@ -29,7 +29,7 @@ const OF_DNS: &str = "x-ms-ratelimit-remaining-subscription-resource-requests";
 async fn later_answer_makes_no_wait_shorter() {
     let (throttle, one) = (Throttle::default(), SubscriptionId::parse("a").unwrap());
     let now = Instant::now();
-    let draw = draw(&one, Budget::Reads, Kind::Zone, Urgency::Awaited);
+    let draw = draw(&one, Budget::Reads, Kind::PrivateDnsZone, Urgency::Awaited);
     for seconds in [300, 60] {
         throttle.used_up(&draw, Counts::Arm, Duration::from_secs(seconds), now);
     }
@@ -46,7 +46,7 @@ async fn a_used_up_budget_holds_its_own_kind_of_call_until_its_time() {
     let now = Instant::now();
     let of = |subscription, budget, kind| draw(subscription, budget, kind, Urgency::Awaited);
     throttle.used_up(
-        &of(&one, Budget::Writes, Kind::Zone),
+        &of(&one, Budget::Writes, Kind::PrivateDnsZone),
         Counts::Arm,
         Duration::from_secs(30),
         now,
@@ -54,19 +54,22 @@ async fn a_used_up_budget_holds_its_own_kind_of_call_until_its_time() {
     let wait = |subscription, budget, kind, later| {
         throttle.wait(&of(subscription, budget, kind), now + Duration::from_secs(later))
     };
-    assert_eq!(wait(&one, Budget::Writes, Kind::Zone, 0), Some(Duration::from_secs(30)));
-    assert_eq!(wait(&one, Budget::Reads, Kind::Zone, 0), None);
-    assert_eq!(wait(&two, Budget::Writes, Kind::Zone, 0), None);
-    assert_eq!(wait(&one, Budget::Writes, Kind::Zone, 30), None);
-    let private_dns = Counts::Service(Kind::Zone.spec().service);
+    assert_eq!(
+        wait(&one, Budget::Writes, Kind::PrivateDnsZone, 0),
+        Some(Duration::from_secs(30))
+    );
+    assert_eq!(wait(&one, Budget::Reads, Kind::PrivateDnsZone, 0), None);
+    assert_eq!(wait(&two, Budget::Writes, Kind::PrivateDnsZone, 0), None);
+    assert_eq!(wait(&one, Budget::Writes, Kind::PrivateDnsZone, 30), None);
+    let private_dns = Counts::Service(Kind::PrivateDnsZone.spec().service);
     throttle.used_up(
-        &of(&two, Budget::Reads, Kind::Zone),
+        &of(&two, Budget::Reads, Kind::PrivateDnsZone),
         private_dns,
         Duration::from_secs(30),
         now,
     );
     assert_eq!(
-        wait(&two, Budget::Reads, Kind::Record, 0),
+        wait(&two, Budget::Reads, Kind::RecordSet, 0),
         Some(Duration::from_secs(30))
     );
     assert_eq!(wait(&two, Budget::Reads, Kind::PrivateEndpoint, 0), None);
@@ -76,7 +79,7 @@ async fn a_used_up_budget_holds_its_own_kind_of_call_until_its_time() {
 async fn those_that_wait_for_a_budget_do_not_come_back_together() {
     let (throttle, one) = (Throttle::default(), SubscriptionId::parse("a").unwrap());
     let now = Instant::now();
-    let draw = draw(&one, Budget::Reads, Kind::Zone, Urgency::Awaited);
+    let draw = draw(&one, Budget::Reads, Kind::PrivateDnsZone, Urgency::Awaited);
     throttle.used_up(&draw, Counts::Arm, Duration::from_secs(10), now);
     let waits: std::collections::BTreeSet<_> = (0..100).map(|_| throttle.wait(&draw, now).unwrap()).collect();
     assert_eq!(waits.len(), 100);
@@ -86,7 +89,7 @@ async fn those_that_wait_for_a_budget_do_not_come_back_together() {
 
 /// How many routine reads of private DNS may be sent in so many seconds, if each is asked for again when its wait ends.
 fn routine_reads(throttle: &Throttle, subscription: &SubscriptionId, began: Instant, seconds: u64) -> usize {
-    let draw = draw(subscription, Budget::Reads, Kind::Record, ROUTINE);
+    let draw = draw(subscription, Budget::Reads, Kind::RecordSet, ROUTINE);
     let end = began + Duration::from_secs(seconds);
     let mut due: std::collections::BinaryHeap<_> = (0..2_000).map(|_| std::cmp::Reverse(began)).collect();
     let mut sent = 0;
@@ -107,7 +110,7 @@ async fn verification_uses_half_of_a_budget() {
         (400..=500).contains(&sent),
         "{sent}: the burst, and what came in five minutes"
     );
-    let waited_for = draw(&one, Budget::Reads, Kind::Record, Urgency::Awaited);
+    let waited_for = draw(&one, Budget::Reads, Kind::RecordSet, Urgency::Awaited);
     assert_eq!(
         throttle.wait(&waited_for, Instant::now()),
         None,
@@ -119,7 +122,7 @@ async fn verification_uses_half_of_a_budget() {
 async fn verification_waits_when_an_answer_tells_that_little_is_left() {
     let (throttle, one) = (Throttle::default(), SubscriptionId::parse("a").unwrap());
     let now = Instant::now();
-    let routine = draw(&one, Budget::Reads, Kind::Record, ROUTINE);
+    let routine = draw(&one, Budget::Reads, Kind::RecordSet, ROUTINE);
     throttle.note_left(&routine, &headers(OF_DNS, 499), &NoCounters, now);
     assert_eq!(throttle.wait(&routine, now), None);
     throttle.note_left(&routine, &headers(OF_DNS, 240), &NoCounters, now);
@@ -132,7 +135,7 @@ async fn verification_waits_when_an_answer_tells_that_little_is_left() {
 async fn budget_that_azure_lowers_is_shared_as_it_is() {
     let (throttle, one) = (Throttle::default(), SubscriptionId::parse("a").unwrap());
     let now = Instant::now();
-    let routine = draw(&one, Budget::Reads, Kind::Record, ROUTINE);
+    let routine = draw(&one, Budget::Reads, Kind::RecordSet, ROUTINE);
     throttle.note_left(&routine, &headers(OF_DNS, 99), &NoCounters, now);
     let sent = routine_reads(&throttle, &one, now, 300);
     assert!(
@@ -158,7 +161,7 @@ fn waited(throttle: &Throttle, draw: &Draw<'_>, began: Instant) -> Duration {
 #[tokio::test(start_paused = true)]
 async fn budget_of_which_nothing_is_left_opens_again() {
     let one = SubscriptionId::parse("a").unwrap();
-    let routine = draw(&one, Budget::Reads, Kind::Record, ROUTINE);
+    let routine = draw(&one, Budget::Reads, Kind::RecordSet, ROUTINE);
     for (header, noted_before) in [(OF_DNS, None), (OF_ARM, None), (OF_ARM, Some(249))] {
         let (throttle, mut now) = (Throttle::default(), Instant::now());
         if let Some(left) = noted_before {
@@ -175,7 +178,7 @@ async fn budget_of_which_nothing_is_left_opens_again() {
 async fn crowd_that_verifies_is_not_put_off_for_hours() {
     let (throttle, one) = (Throttle::default(), SubscriptionId::parse("a").unwrap());
     let now = Instant::now();
-    let routine = draw(&one, Budget::Reads, Kind::Record, ROUTINE);
+    let routine = draw(&one, Budget::Reads, Kind::RecordSet, ROUTINE);
     throttle.note_left(&routine, &headers(OF_DNS, 1), &NoCounters, now);
     let longest = (0..1_000).filter_map(|_| throttle.wait(&routine, now)).max();
     assert_eq!(longest, Some(Duration::from_secs(300)));

@@ -46,12 +46,12 @@ fn ready() -> (Decision, Names) {
         endpoint_body("Approved", Some("10.0.0.5")),
     )];
     for zone in &desired.zones {
-        steps.push(keep(Kind::Zone, &zone.zone.id, json!({})));
-        steps.push(keep(Kind::ZoneLink, &zone.link.id, json!({})));
+        steps.push(keep(Kind::PrivateDnsZone, &zone.zone.id, json!({})));
+        steps.push(keep(Kind::VirtualNetworkLink, &zone.link.id, json!({})));
         steps.extend(
             zone.records
                 .iter()
-                .map(|record| keep(Kind::Record, &record.id, json!({}))),
+                .map(|record| keep(Kind::RecordSet, &record.id, json!({}))),
         );
     }
     (
@@ -158,7 +158,7 @@ fn failed_read_of_the_endpoint_changes_conditions_only_later() {
                 ..ArmError::own(class, "X")
             };
             (steps[0].verb, steps[0].why, steps[0].found) = (Verb::Wait, Why::Unread(error), None);
-            for step in steps.iter_mut().filter(|step| step.kind == Kind::Record) {
+            for step in steps.iter_mut().filter(|step| step.kind == Kind::RecordSet) {
                 *step = Step::waits(step.kind, step.key.clone(), NEEDS_ADDRESS);
             }
         })
@@ -198,7 +198,7 @@ fn throttled_read_of_a_zone_hides_no_other_problem(#[case] why: Why, #[case] rea
 fn recreated_endpoint_makes_its_names_unavailable() {
     let report = report_on_success(|steps| {
         (steps[0].verb, steps[0].why, steps[0].found) = (Verb::Wait, Why::InProgress, None);
-        for step in steps.iter_mut().filter(|step| step.kind == Kind::Record) {
+        for step in steps.iter_mut().filter(|step| step.kind == Kind::RecordSet) {
             *step = Step::waits(step.kind, step.key.clone(), NEEDS_ADDRESS);
         }
     });

@@ -199,7 +199,7 @@ fn connections_go_before_a_service_is_replaced() {
     );
     let expected = [
         (Kind::Subnet, &Verb::Keep),
-        (Kind::Connection, &Verb::Delete),
+        (Kind::PrivateEndpointConnection, &Verb::Delete),
         (Kind::PrivateLinkService, &Verb::Wait),
     ];
     assert_eq!(verbs(&decision), expected);

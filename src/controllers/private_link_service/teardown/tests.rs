@@ -91,7 +91,7 @@ fn connections_service_and_subnet_are_deleted_in_this_order() {
     assert_eq!(
         verbs(&decision),
         [
-            (Kind::Connection, Verb::Delete),
+            (Kind::PrivateEndpointConnection, Verb::Delete),
             (Kind::PrivateLinkService, Verb::Wait),
             (Kind::Subnet, Verb::Wait)
         ]
@@ -280,7 +280,10 @@ fn every_connection_is_deleted_and_none_rejected(#[case] status: &str) {
     let decision = run(&held, &inputs(), &[service(connections)], &settings());
     assert_eq!(
         verbs(&decision)[..2],
-        [(Kind::Connection, Verb::Delete), (Kind::PrivateLinkService, Verb::Wait)]
+        [
+            (Kind::PrivateEndpointConnection, Verb::Delete),
+            (Kind::PrivateLinkService, Verb::Wait)
+        ]
     );
 }
 
@@ -378,6 +381,9 @@ fn revoked_subscription_is_removed_during_disconnection() {
     body["properties"]["privateEndpointConnections"] = json!([{"id": connection, "properties": {}}]);
     assert_eq!(
         writes(&body),
-        [(Kind::Connection, true), (Kind::PrivateLinkService, false)]
+        [
+            (Kind::PrivateEndpointConnection, true),
+            (Kind::PrivateLinkService, false)
+        ]
     );
 }

@@ -7,7 +7,7 @@ use super::super::super::samples::*;
 use super::*;
 use crate::azure::arm::error::ArmError;
 use crate::azure::cloud::Observed;
-use crate::azure::kinds::zone::links;
+use crate::azure::kinds::private_dns_zone::links;
 use crate::controllers::samples::{decided, id};
 use crate::engine::failure::Class;
 
@@ -130,6 +130,10 @@ fn refused_link_is_explained_by_the_links_that_are_there(#[case] here: bool, #[c
     facts.reads.insert(own, Observed::WriteFailed(refused));
     let resource = with_alias();
     let ((decision, _), _) = decided(facts, &world, |facts| build(&resource, &served_state(), facts));
-    let link = decision.steps.iter().rfind(|step| step.kind == Kind::ZoneLink).unwrap();
+    let link = decision
+        .steps
+        .iter()
+        .rfind(|step| step.kind == Kind::VirtualNetworkLink)
+        .unwrap();
     assert_eq!(link.verb, expected);
 }

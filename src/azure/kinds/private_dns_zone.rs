@@ -55,7 +55,7 @@ pub(super) const MAX_DNS_TAGS: usize = 15;
 
 /// A desired private DNS zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Zone {
+pub struct PrivateDnsZone {
     /// The ARM id; its name is the zone's domain.
     pub id: ResourceId,
     /// Tags, one of which proves ownership.
@@ -79,9 +79,9 @@ fn count(body: &Value, name: &str) -> u64 {
     body["properties"][name].as_u64().unwrap_or(u64::MAX)
 }
 
-impl Owned<Arm> for Zone {
+impl Owned<Arm> for PrivateDnsZone {
     fn kind(&self) -> Kind {
-        Kind::Zone
+        Kind::PrivateDnsZone
     }
 
     fn key(&self) -> &ResourceId {
@@ -93,7 +93,7 @@ impl Owned<Arm> for Zone {
     }
 }
 
-impl Resource<Arm> for Zone {
+impl Resource<Arm> for PrivateDnsZone {
     /// Every PUT of Hyperlink carries the owner tags; HyperShift's PUTs, which do not end, remove them.
     fn moved_by_others(&self, current: &Value) -> bool {
         !self.owner_tags.prove(current)

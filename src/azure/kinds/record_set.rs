@@ -7,7 +7,7 @@ use hyperlink_engine::kind_rules::{ListRules, Resync};
 use hyperlink_engine::resource::{Difference, Owned, Resource};
 use serde_json::{Value, json};
 
-use super::zone::{DNS_API, DNS_READS, DNS_SERVICE, rows};
+use super::private_dns_zone::{DNS_API, DNS_READS, DNS_SERVICE, rows};
 use super::{Kind, KindSpec, ListScope, NETWORK, Rules};
 use crate::arm::id::ResourceId;
 use crate::body::{base, mark, set};
@@ -43,7 +43,7 @@ const MAX_METADATA: usize = 10;
 
 /// A desired A record set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct RecordSet {
     /// The ARM id; its name is relative to the zone.
     pub id: ResourceId,
     /// Metadata, one entry of which names the owner.
@@ -62,9 +62,9 @@ pub fn addresses(body: &Value) -> BTreeSet<String> {
         .collect()
 }
 
-impl Owned<Arm> for Record {
+impl Owned<Arm> for RecordSet {
     fn kind(&self) -> Kind {
-        Kind::Record
+        Kind::RecordSet
     }
 
     fn key(&self) -> &ResourceId {
@@ -80,7 +80,7 @@ impl Owned<Arm> for Record {
     }
 }
 
-impl Resource<Arm> for Record {
+impl Resource<Arm> for RecordSet {
     fn differs(&self, current: &Value) -> Vec<Difference> {
         let desired: BTreeSet<String> = self.address.iter().map(ToString::to_string).collect();
         let ttl = current.pointer("/properties/ttl").and_then(Value::as_u64);
@@ -111,9 +111,9 @@ impl Resource<Arm> for Record {
 mod tests {
     use super::*;
 
-    fn desired() -> Record {
+    fn desired() -> RecordSet {
         let zone = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z.z";
-        Record {
+        RecordSet {
             id: ResourceId::parse(&format!("{zone}/A/*.apps")).unwrap(),
             owner_tags: OwnerTags {
                 owner: ("cluster".into(), "x".into()),

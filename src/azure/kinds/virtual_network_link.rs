@@ -6,7 +6,7 @@ use hyperlink_engine::kind_rules::{ListRules, Resync};
 use hyperlink_engine::resource::{Difference, Owned, Resource};
 use serde_json::{Value, json};
 
-use super::zone::{DNS_API, DNS_READS, DNS_SERVICE, MAX_DNS_TAGS, links, rows};
+use super::private_dns_zone::{DNS_API, DNS_READS, DNS_SERVICE, MAX_DNS_TAGS, links, rows};
 use super::{Kind, KindSpec, ListScope, MAX_NAME, NETWORK, Rules};
 use crate::arm::id::ResourceId;
 use crate::body::{base, id_at, mark, set};
@@ -44,7 +44,7 @@ pub const SPEC: KindSpec = KindSpec {
 
 /// A desired virtual network link.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ZoneLink {
+pub struct VirtualNetworkLink {
     /// The link's ARM id.
     pub id: ResourceId,
     /// Tags, one of which proves ownership.
@@ -68,16 +68,16 @@ pub fn completed(body: &Value) -> bool {
         .is_none_or(|state| state == "Completed")
 }
 
-impl ZoneLink {
+impl VirtualNetworkLink {
     /// Whether it leads to the desired virtual network.
     pub fn leads_to_desired(&self, current: &Value) -> bool {
         virtual_network(current).as_ref() == Some(&self.virtual_network)
     }
 }
 
-impl Owned<Arm> for ZoneLink {
+impl Owned<Arm> for VirtualNetworkLink {
     fn kind(&self) -> Kind {
-        Kind::ZoneLink
+        Kind::VirtualNetworkLink
     }
 
     fn key(&self) -> &ResourceId {
@@ -90,7 +90,7 @@ impl Owned<Arm> for ZoneLink {
     }
 }
 
-impl Resource<Arm> for ZoneLink {
+impl Resource<Arm> for VirtualNetworkLink {
     /// As with zones: a link that is as desired keeps resolving names while others write it again.
     fn moved_by_others(&self, current: &Value) -> bool {
         !self.owner_tags.prove(current)
@@ -135,9 +135,9 @@ impl Resource<Arm> for ZoneLink {
 mod tests {
     use super::*;
 
-    fn desired(proven: bool) -> ZoneLink {
+    fn desired(proven: bool) -> VirtualNetworkLink {
         let net = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
-        ZoneLink {
+        VirtualNetworkLink {
             id: ResourceId::parse(&format!(
                 "{net}/privateDnsZones/z.z/virtualNetworkLinks/private-router-vnet-link"
             ))
