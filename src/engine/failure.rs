@@ -53,10 +53,8 @@ impl Class {
 pub trait Failure: Clone + Debug + Display + PartialEq + Send + Sync + 'static {
     /// An error that the engine found itself.
     fn own(class: Class, code: &'static str) -> Self;
-    /// Whether the request was not sent, because it had to wait for a budget.
-    fn is_unsent(&self) -> bool {
-        self.class() == Class::Throttled && self.status() == 0
-    }
+    /// Whether the request was not sent, because it had to wait for a budget of the cloud's.
+    fn is_unsent(&self) -> bool;
     /// The error that the cloud gives for a missing resource.
     fn missing() -> Self;
     /// What the error means.

@@ -111,6 +111,10 @@ impl<T, E: Failure> LastAttempt<T, E> {
 
     /// How much longer the list is not tried again after a failure.
     pub fn retry_wait(&self, error: &E) -> Duration {
+        if error.is_unsent() {
+            // The attempt that is known is an earlier one.
+            return error.delay(1);
+        }
         let elapsed = self
             .attempt
             .as_ref()

@@ -89,7 +89,8 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
     /// Handles a failed read. A verification that has to wait because the cloud only takes so many requests leaves what
     /// is known as it is.
     fn not_read(&self, kind: C::Kind, key: &C::Key, error: C::Error) -> Observed<C> {
-        if self.reconcile.urgency == Urgency::Awaited || error.class() != Class::Throttled {
+        let is_limited = error.is_unsent() || (error.class() == Class::Throttled && error.status() != 0);
+        if self.reconcile.urgency == Urgency::Awaited || !is_limited {
             return self.read_failed(kind, key, error);
         }
         let known = self.observations.postpone(key, &error, Instant::now());

@@ -123,6 +123,10 @@ impl Failure for Error {
         }
     }
 
+    fn is_unsent(&self) -> bool {
+        self.class() == Class::Throttled && self.status() == 0
+    }
+
     fn missing() -> Self {
         Self::own(Class::Gone, "Missing")
     }

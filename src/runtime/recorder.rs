@@ -82,17 +82,34 @@ impl Recorder {
         let Some((own, others)) = about.split_first() else {
             return;
         };
+        let on_own = events.iter().map(|event| (own, event));
+        self.write_all(on_own.chain(self.admitted(own, others, events))).await;
+    }
+
+    /// Writes Events about `own` on the other objects alone, whose number is limited.
+    pub async fn emit_elsewhere(&self, own: &ObjectReference, others: &[ObjectReference], events: &[Event]) {
+        self.write_all(self.admitted(own, others, events)).await;
+    }
+
+    /// The Events about `own` that may be written on other objects.
+    fn admitted<'a>(
+        &self,
+        own: &ObjectReference,
+        others: &'a [ObjectReference],
+        events: &'a [Event],
+    ) -> impl Iterator<Item = (&'a ObjectReference, &'a Event)> {
         let key = rate_key(own, self.expected_names);
         let now = Instant::now();
-        let mut for_others: Vec<&Event> = Vec::new();
+        let mut admitted: Vec<&Event> = Vec::new();
         if !others.is_empty() {
-            for_others.extend(events.iter().filter(|_| self.elsewhere.take(&key, now).is_ok()));
+            admitted.extend(events.iter().filter(|_| self.elsewhere.take(&key, now).is_ok()));
         }
-        let on_own = events.iter().map(|event| (own, event));
-        let on_others = others
-            .iter()
-            .flat_map(|other| for_others.iter().map(move |event| (other, *event)));
-        let written = join_all(on_own.chain(on_others).map(|(object, event)| self.write(object, event)));
+        let on_each = move |other| admitted.clone().into_iter().map(move |event| (other, event));
+        others.iter().flat_map(on_each)
+    }
+
+    async fn write_all<'a>(&self, events: impl Iterator<Item = (&'a ObjectReference, &'a Event)>) {
+        let written = join_all(events.map(|(object, event)| self.write(object, event)));
         if tokio::time::timeout(EVENTS_TIMEOUT, written).await.is_err() {
             tracing::debug!("an event was not taken in time");
         }

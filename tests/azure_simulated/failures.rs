@@ -1,7 +1,10 @@
 //! Operations that fail, are superseded, hang or are lost, and connections that break before or after the effect.
 
+use std::collections::BTreeSet;
+use std::sync::Mutex;
 use std::time::Duration;
 
+use futures::future::join_all;
 use hyperlink::azure::arm::error::ArmError;
 use hyperlink::azure::cloud::{Arm, Observed};
 use hyperlink::azure::plan::{Outcome, Why};
@@ -10,9 +13,10 @@ use hyperlink::engine::plan::{Verb, ensure_present};
 use hyperlink::engine::resource::Resource;
 use rstest::rstest;
 use serde_json::json;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::desired::{link_service, record, subnet, zone, zone_link};
+use crate::fleet::service;
 use crate::sim::{Sim, ensure_absent};
 
 /// Reads the Private Link Service until its operation has failed.
@@ -248,4 +252,34 @@ async fn unreadable_resource_is_never_written() {
     }
     assert_eq!((waits, sim.calls()), (vec![5, 10, 20, 40, 80], ["GET"; 5].join(" ")));
     sim.until_present(&subnet()).await;
+}
+
+/// RUNBOOK, "Reads that fail": a condition becomes False when three reads in a row and two minutes have failed, except
+/// while Azure only limits requests. `Problem::unread` keeps True for what `is_back_pressure`.
+#[tokio::test(start_paused = true)]
+async fn outage_of_a_subscription_is_known_of_each_resource() {
+    const MANY: usize = 200;
+    let sim = Sim::new();
+    // The transport gives a request up after 60 s.
+    let hangs = json!({"delay_ms": 60_000, "drop": "before"});
+    sim.faults(&[(json!({"path": "/.*", "times": 1_000_000}), hangs)]);
+    let known = Mutex::new(BTreeSet::new());
+    let end = Instant::now() + Duration::from_secs(600);
+    let sim = &sim;
+    let known = &known;
+    join_all((0..MANY).map(async |n| {
+        let desired = service(n);
+        while Instant::now() < end {
+            if let Observed::ReadFailed(error) = sim.read(&desired).await
+                && error.lasting
+                && !error.class.is_back_pressure()
+            {
+                known.lock().unwrap().insert(n);
+            }
+            sim.wait_until_due(&desired).await;
+        }
+    }))
+    .await;
+    let known = known.lock().unwrap().len();
+    assert_eq!(known, MANY, "of the others the condition is still True");
 }

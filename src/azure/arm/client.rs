@@ -116,7 +116,6 @@ impl Client {
         subscription: &SubscriptionId,
         path: &str,
     ) -> Result<Vec<Value>, ArmError> {
-        self.within_call_budget(kind, path)?;
         let mut items = Vec::new();
         let mut size = 0;
         let mut url = self.url(kind, path);
@@ -130,8 +129,12 @@ impl Client {
                 subscription,
                 address: path,
             };
+            let is_first = read.len() == 1;
             let _permit = self.permit(&call).await?;
             self.within_throttle(&call)?;
+            if is_first {
+                self.within_call_budget(kind, path)?;
+            }
             let mut answer = self.send(call, request(Method::GET, &url, None)).await?;
             match answer.body.get_mut("value").map(Value::take) {
                 Some(Value::Array(page)) => items.extend(page),
@@ -274,7 +277,7 @@ impl Client {
     /// A permit among the requests to the call's subscription.
     async fn permit(&self, call: &Call<'_>) -> Result<Permit, ArmError> {
         let permit = self.bulkhead.enter(call.subscription, call.reconcile.urgency).await;
-        permit.ok_or_else(|| ArmError::own(Class::Busy, TOO_MANY_UNANSWERED))
+        permit.ok_or_else(|| ArmError::own(Class::Down, TOO_MANY_UNANSWERED))
     }
 
     fn within_throttle(&self, call: &Call<'_>) -> Result<(), ArmError> {

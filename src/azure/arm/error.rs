@@ -254,7 +254,6 @@ impl ArmError {
     pub fn advice(&self) -> &'static str {
         match self.class {
             Class::Gone => "it does not exist",
-            Class::Busy if self.code == TOO_MANY_UNANSWERED => "Azure has not answered earlier requests",
             Class::Busy => "another operation is under way",
             Class::Throttled if self.code == CALL_BUDGET_EXHAUSTED => "called too often, a defect of Hyperlink",
             Class::Throttled => "Azure's request limit is reached",
@@ -269,6 +268,7 @@ impl ArmError {
                 "it is longer than Hyperlink reads"
             }
             Class::Invalid => "Azure does not accept the request",
+            Class::Down if self.code == TOO_MANY_UNANSWERED => "Azure has not answered earlier requests",
             Class::Down => "Azure gives no usable answer",
         }
     }
@@ -285,6 +285,10 @@ impl std::error::Error for ArmError {}
 impl Failure for ArmError {
     fn own(class: Class, code: &'static str) -> Self {
         Self::own(class, code)
+    }
+
+    fn is_unsent(&self) -> bool {
+        self.class == Class::Throttled && self.status == 0 && self.code != CALL_BUDGET_EXHAUSTED
     }
 
     fn missing() -> Self {

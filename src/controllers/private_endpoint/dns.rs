@@ -52,6 +52,8 @@ pub struct DesiredZone {
     pub deleted_from_shared: Option<Vec<RecordSet>>,
     /// The address of the owned endpoint. A record that holds it is owned.
     pub known: Option<IpAddr>,
+    /// Why the endpoint could not be read, if that is so.
+    pub endpoint_unread: Option<ArmError>,
 }
 
 /// Where the zones are and for whom.
@@ -143,6 +145,7 @@ fn zone(
         all_records: Vec::new(),
         deleted_from_shared: None,
         known: None,
+        endpoint_unread: None,
     })
 }
 
@@ -166,13 +169,8 @@ const NEEDS_ZONE: Why = Why::Needs("its zone");
 
 /// The steps for a zone. Zone and link need no address, so they start before there is one.
 pub fn build(desired: &DesiredZone, address: Option<IpAddr>, facts: &Facts) -> Result<Vec<Step>, Needs> {
-    let mut zone = ensure_present(
-        &proven(desired, facts)?,
-        facts.read(Kind::PrivateDnsZone, &desired.zone.id)?,
-    );
-    if let Some(error) = unread_proof(desired, facts).filter(|_| zone.left()) {
-        zone = zone.unreadable(error);
-    }
+    let observed = facts.read(Kind::PrivateDnsZone, &desired.zone.id)?;
+    let zone = unless_unread(ensure_present(&proven(desired, facts)?, observed), desired, facts);
     let Some(body) = zone.ready().cloned() else {
         let link = Step::waits(Kind::VirtualNetworkLink, desired.link.id.clone(), NEEDS_ZONE);
         let records = desired.records.iter();
@@ -212,8 +210,17 @@ pub(super) fn proven(desired: &DesiredZone, facts: &Facts) -> Result<PrivateDnsZ
     Ok(zone)
 }
 
+/// The step for the zone or for a link in it. It waits instead of leaving to others what something unread may prove the
+/// cluster's.
+pub(super) fn unless_unread(step: Step, desired: &DesiredZone, facts: &Facts) -> Step {
+    match unread_proof(desired, facts).filter(|_| step.left()) {
+        Some(error) => step.unreadable(error),
+        None => step,
+    }
+}
+
 /// Why something that may prove the zone the cluster's could not be read, if that is so.
-fn unread_proof<'a>(desired: &DesiredZone, facts: &'a Facts) -> Option<&'a ArmError> {
+fn unread_proof<'a>(desired: &'a DesiredZone, facts: &'a Facts) -> Option<&'a ArmError> {
     let links = std::iter::once(&desired.link).chain(&desired.shared_links);
     let ids = links
         .map(|link| &link.id)
@@ -222,7 +229,7 @@ fn unread_proof<'a>(desired: &DesiredZone, facts: &'a Facts) -> Option<&'a ArmEr
         Observed::ReadFailed(error) => Some(error),
         _ => None,
     });
-    failures.next()
+    failures.next().or(desired.endpoint_unread.as_ref())
 }
 
 fn has_our_link(desired: &DesiredZone, facts: &Facts) -> Result<bool, Needs> {
@@ -267,6 +274,7 @@ pub(super) fn proven_link(
 fn ensure_link(desired: &DesiredZone, zone: &Value, facts: &Facts) -> Result<Step, Needs> {
     let observed = facts.read(Kind::VirtualNetworkLink, &desired.link.id)?;
     let own = ensure_present(&proven_link(desired, &desired.link, zone, facts)?, observed);
+    let own = unless_unread(own, desired, facts);
     if !matches!(observed, Observed::Absent | Observed::WriteFailed(_)) {
         return Ok(own);
     }

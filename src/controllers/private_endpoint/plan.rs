@@ -108,8 +108,14 @@ impl DesiredResources {
     /// Notes the address of the endpoint, if it is owned: the proof of what is in the zones.
     pub(super) fn note_address(&mut self, endpoint: &Step) {
         let owned = endpoint.found.as_ref().filter(|_| !endpoint.left());
-        let known = owned.and_then(address);
-        self.zones.iter_mut().for_each(|zone| zone.known = known);
+        let unread = match &endpoint.why {
+            Why::Unread(error) => Some(error),
+            _ => None,
+        };
+        for zone in &mut self.zones {
+            zone.known = owned.and_then(address);
+            zone.endpoint_unread = unread.cloned();
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 use kube::ResourceExt;
 use serde_json::Value;
 
-use super::dns::{DesiredZone, has_our_address, proven, proven_link};
+use super::dns::{DesiredZone, has_our_address, proven, proven_link, unless_unread};
 use super::plan::{self, ControlPlaneState, DesiredResources, proven_endpoint};
 use super::served::refused_for;
 use crate::api::markers::CPO_INTENT;
@@ -216,6 +216,7 @@ fn by_name(cr: &AzurePrivateLinkService) -> Option<Identity> {
 fn delete_zone(desired: &DesiredZone, facts: &Facts) -> Result<Vec<Step>, Needs> {
     let zone = proven_for_deletion(desired, facts)?;
     let step = ensure_absent(&zone, facts.read(Kind::PrivateDnsZone, &zone.id)?);
+    let step = unless_unread(step, desired, facts);
     let (Verb::Delete, Some(body)) = (&step.verb, step.found.clone()) else {
         return Ok(vec![step]);
     };
@@ -224,6 +225,7 @@ fn delete_zone(desired: &DesiredZone, facts: &Facts) -> Result<Vec<Step>, Needs>
     }
     let link = proven_link(desired, &desired.link, &body, facts)?;
     let link = ensure_absent(&link, facts.read(Kind::VirtualNetworkLink, &link.id)?);
+    let link = unless_unread(link, desired, facts);
     if !link.gone() && !link.left() {
         return Ok(vec![link, Step::needs(Kind::PrivateDnsZone, zone.id, "its link to go")]);
     }
@@ -289,6 +291,7 @@ fn links_inside(desired: &DesiredZone, zone: &Value, facts: &Facts) -> Result<Re
         };
         let observed = facts.fresh_read(Kind::VirtualNetworkLink, &link.id)?;
         let step = ensure_absent(&proven_link(desired, link, zone, facts)?, observed);
+        let step = unless_unread(step, desired, facts);
         if step.left() {
             found.others = true;
         } else if !step.gone() {

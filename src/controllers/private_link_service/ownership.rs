@@ -12,7 +12,6 @@ use crate::azure::arm::id::{ResourceId, same};
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_link_service::{OwnedPrivateLinkService, frontends};
 use crate::azure::owner_tags::{Stamp, Stamped};
-use crate::controllers::facts::Needs;
 use crate::engine::resource::Owned;
 use crate::hypershift::identity::Identity;
 use crate::hypershift::names;
@@ -32,8 +31,8 @@ pub(super) fn owned(id: ResourceId, identity: &Identity, basis: Basis<'_>) -> Ow
     }
 }
 
-/// The service, `proven` if it is known or shown to be the cluster's.
-pub(super) fn prove(mut desired: OwnedPrivateLinkService, basis: Basis<'_>) -> Result<OwnedPrivateLinkService, Needs> {
+/// The service, `proven` if it is known or shown to be the cluster's. A proof that cannot be read stops the decision.
+pub(super) fn prove(mut desired: OwnedPrivateLinkService, basis: Basis<'_>) -> Result<OwnedPrivateLinkService, Stop> {
     desired.proven = basis.facts.proven.contains(&desired.id);
     let Some(body) = basis.facts.read(Kind::PrivateLinkService, &desired.id)?.found() else {
         return Ok(desired);
@@ -45,7 +44,7 @@ pub(super) fn prove(mut desired: OwnedPrivateLinkService, basis: Basis<'_>) -> R
 }
 
 /// Whether it forwards only to the frontend of the custom resource's Service, which may be under deletion.
-fn forwards_to_service(body: &Value, basis: Basis<'_>) -> Result<bool, Needs> {
+fn forwards_to_service(body: &Value, basis: Basis<'_>) -> Result<bool, Stop> {
     let [only] = frontends(body)[..] else {
         return Ok(false);
     };
@@ -60,7 +59,7 @@ fn forwards_to_service(body: &Value, basis: Basis<'_>) -> Result<bool, Needs> {
     }
     match frontend::find(basis) {
         Ok(frontend) => Ok(same(&frontend.id, only)),
-        Err(Stop::Blocked(_)) => Ok(false),
-        Err(Stop::Needs(needs)) => Err(needs),
+        Err(Stop::Blocked(problem)) if problem.class.is_none() => Ok(false),
+        Err(stop) => Err(stop),
     }
 }

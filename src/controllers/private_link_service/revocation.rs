@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use kube::ResourceExt;
 
-use super::basis::Basis;
+use super::basis::{Basis, Stop};
 use super::ownership;
 use super::service_id;
 use super::settings::Settings;
@@ -131,9 +131,14 @@ fn narrow(
     allowed: &BTreeSet<SubscriptionId>,
     basis: Basis<'_>,
 ) -> Result<Step, Needs> {
-    let owned = ownership::owned(id.clone(), own, basis);
+    let owned = match ownership::prove(ownership::owned(id.clone(), own, basis), basis) {
+        Ok(owned) => owned,
+        // Not proven, so it is left alone until the proof can be read.
+        Err(Stop::Blocked(_)) => ownership::owned(id.clone(), own, basis),
+        Err(Stop::Needs(needs)) => return Err(needs),
+    };
     let desired = Narrowed {
-        owned: ownership::prove(owned, basis)?,
+        owned,
         allowed: allowed.clone(),
     };
     Ok(ensure_present(

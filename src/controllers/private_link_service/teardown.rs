@@ -158,7 +158,7 @@ fn delete_service(
     identity: &Identity,
     id: &ResourceId,
     decision: &mut Decision,
-) -> Result<Step, Needs> {
+) -> Result<Step, Stop> {
     let observed = basis.facts.read(Kind::PrivateLinkService, id)?;
     let owned = ownership::owned(id.clone(), identity, basis);
     let mut step = ensure_absent(&ownership::prove(owned, basis)?, observed);

@@ -81,3 +81,35 @@ async fn frontend_that_does_not_come_is_asked_for_ever_less_often() {
     );
     assert_eq!(again(Reason::AmbiguousLoadBalancer).as_secs(), 10, "it begins anew");
 }
+
+#[tokio::test]
+async fn forged_locks_fill_no_other_namespace() {
+    let count = Arc::new(Mutex::new(0));
+    let counted = Arc::clone(&count);
+    let server = tower::service_fn(move |_: Request<Body>| {
+        *counted.lock().unwrap() += 1;
+        async { Ok::<_, BoxError>(Response::builder().status(201).body(Body::from(b"{}".to_vec()))?) }
+    });
+    let cx = sample::context(kube::Client::new(server, "default"));
+    let condition = |reason: &str| {
+        json!({"type": "AzurePrivateDNSAvailable", "status": "False", "reason": reason, "message": "m",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    };
+    let hosted = ObjectReference {
+        namespace: Some("clusters".to_owned()),
+        name: Some("example".to_owned()),
+        ..ObjectReference::default()
+    };
+    for _ in 0..100 {
+        for reason in ["ScopeLocked", "Deleting"] {
+            let mut cr = samples::cr(json!({"conditions": [condition(reason)]}), json!({}));
+            cr.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+            guest_lock(&cx, &cr, Some(&hosted)).await;
+        }
+    }
+    let written = *count.lock().unwrap();
+    assert!(
+        written <= 25,
+        "{written} Events on the HostedCluster by one custom resource"
+    );
+}

@@ -6,7 +6,8 @@ use super::super::samples::*;
 use super::*;
 use crate::azure::cloud::Observed;
 use crate::azure::plan::Why;
-use crate::controllers::samples::{cr, decided, guest, identity};
+use crate::controllers::samples::{cr, decided, guest, id as id_of, identity};
+use crate::engine::failure::Class;
 use crate::hypershift::problem::Problem;
 
 mod elsewhere;
@@ -309,6 +310,27 @@ fn custom_resource_that_is_not_allowed_is_not_torn_down() {
     let torn = tear(&cr(Value::Null, intent()), &state, &complete());
     assert!(!torn.nothing_left());
     assert_eq!((torn.problem, torn.steps), (Some(problem), vec![]));
+}
+
+/// Azure does not answer one kind of read just now. What HyperShift made has no owner tags.
+#[rstest]
+#[case::links("virtualNetworkLinks")]
+#[case::records("/A/")]
+fn unread_proof_leaves_nothing_and_deletes_nothing(#[case] unread: &str) {
+    let world = unmarked();
+    let failed = || Observed::ReadFailed(ArmError::own(Class::Down, "ServiceUnavailable"));
+    let ids = world.iter().map(|(id, _)| id).filter(|id| id.contains(unread));
+    let facts = Facts {
+        reads: ids.map(|id| (id_of(id), failed())).collect(),
+        ..Facts::default()
+    };
+    let decision = decided(facts, &world, |facts| {
+        teardown(&of_go(json!({})), &served_state(), facts)
+    })
+    .0;
+    let left = decision.steps.iter().filter(|step| step.left());
+    assert_eq!(left.map(|step| step.key.name()).collect::<Vec<_>>(), [""; 0]);
+    assert_eq!(written(&decision), [""; 0]);
 }
 
 mod with_a_sibling {

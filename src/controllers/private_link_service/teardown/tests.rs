@@ -3,10 +3,13 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::HostedCluster;
+use crate::azure::arm::error::ArmError;
 use crate::azure::arm::scope::AzureScope;
 use crate::controllers::private_link_service::connecting::Connecting;
-use crate::controllers::private_link_service::samples::{alone, settings};
+use crate::controllers::private_link_service::frontend::FrontendMatch;
+use crate::controllers::private_link_service::samples::{self, alone, settings};
 use crate::controllers::samples::{GUEST, MANAGEMENT, cr, decided, guest, management};
+use crate::engine::failure::Class;
 
 mod subnet;
 
@@ -386,4 +389,33 @@ fn revoked_subscription_is_removed_during_disconnection() {
             (Kind::PrivateLinkService, false)
         ]
     );
+}
+
+/// HyperShift's own operator wrote no owner tags, so the frontend is the proof.
+#[test]
+fn service_whose_proof_cannot_be_read_is_not_left() {
+    let inputs = samples::inputs();
+    let settings = Settings {
+        frontend_match: FrontendMatch::Address,
+        ..settings()
+    };
+    let frontend = management("loadBalancers/kubernetes-internal/frontendIPConfigurations/one");
+    let properties = json!({"loadBalancerFrontendIpConfigurations": [{"id": frontend}]});
+    let world = [(management(SERVICE), json!({"properties": properties}))];
+    let down = || Err(ArmError::own(Class::Down, "ServiceUnavailable"));
+    let scopes = [Some("mgmt".to_owned()), None].map(|group| (settings.subscription.clone(), group));
+    let facts = Facts {
+        frontends: scopes.map(|scope| (scope, down())).into(),
+        ..Facts::default()
+    };
+    let now = "2026-01-01T00:00:10Z".parse().unwrap();
+    let decision = decided(facts, &world, |facts| {
+        teardown(&deleting(intent_with(&guest(SUBNET))), &inputs, facts, &settings, now)
+    })
+    .0;
+    assert_eq!(
+        decision.problem.map(|problem| problem.reason),
+        Some(Reason::ILBLookupFailed)
+    );
+    assert_eq!(decision.steps, []);
 }
