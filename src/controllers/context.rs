@@ -23,11 +23,11 @@ use crate::engine::read::Reader;
 use crate::metrics::Metrics;
 use crate::runtime::Runtime;
 use crate::runtime::event::{Event, What};
-use crate::runtime::failures::Failures;
 use crate::runtime::polls::Polls;
 use crate::runtime::rate::Rates;
 use crate::runtime::reconcile::{Admission, ReconcileContext};
 use crate::runtime::recorder::{Recorder, Reporter};
+use crate::runtime::retry::Retries;
 
 /// What every reconcile of a custom resource by one role works with.
 pub struct Context<R: ServedResource = AzurePrivateLinkService> {
@@ -99,7 +99,7 @@ impl<R: ServedResource> Context<R> {
                 events: recorder(kube.clone(), role, R::EXPECTED_NAMES, instance, Arc::clone(&metrics)),
                 kube,
                 field_manager: role.field_manager(),
-                failures: Failures::default(),
+                retries: Retries::default(),
                 rates: Rates::default(),
                 metrics,
                 resync,

@@ -29,7 +29,10 @@ pub fn step_problem(step: &Step, outcome: &Outcome, failure: Reason) -> Option<P
         (Outcome::Nothing, Why::Needs(what) | Why::NeedsValue(_, what)) => {
             Problem::new(Reason::Provisioning, format!("{kind} {name} waits for {what}"))
         }
-        (_, Why::Replace(_)) => Problem::new(Reason::Provisioning, format!("{subject} is being replaced")),
+        (_, Why::Replace(fields)) => Problem::new(
+            Reason::Provisioning,
+            format!("{subject} is being replaced: {}", fields.join(", ")),
+        ),
         (_, why) if deletes(why, failure) => Problem::new(Reason::Deleting, format!("{subject} is being deleted")),
         _ => Problem::new(Reason::Provisioning, format!("{subject} is being provisioned")),
     };
@@ -137,7 +140,7 @@ pub(super) mod tests {
     #[case::unreadable(Why::Error(denied()), Outcome::Nothing, Some((Reason::PrivateEndpointCreationFailed, "private_endpoint pe: AuthorizationFailed: check the role assignments of the identity")))]
     #[case::foreign(Why::NotOurs, Outcome::Nothing, Some((Reason::NotOurs, "private_endpoint pe exists and does not belong to this cluster")))]
     #[case::used_by_others(Why::InUse("links of others"), Outcome::Nothing, None)]
-    #[case::old_one_deleted(Why::Replace(vec!["x"]), Outcome::Ready, Some((Reason::Provisioning, "private_endpoint pe is being replaced")))]
+    #[case::old_one_deleted(Why::Replace(vec!["x"]), Outcome::Ready, Some((Reason::Provisioning, "private_endpoint pe is being replaced: x")))]
     #[case::deleting(Why::Unwanted, Outcome::Accepted, Some((Reason::Deleting, "private_endpoint pe is being deleted")))]
     fn every_unfinished_step_has_a_reason(
         #[case] why: Why,

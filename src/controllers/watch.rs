@@ -262,7 +262,7 @@ pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope) {
             let cx = Arc::clone(&cx);
             gone(move |uid| {
                 cx.published.forget(uid);
-                cx.runtime.failures.over(uid);
+                cx.runtime.retries.over(uid);
             })
         });
     let (reader, clusters) = stored(clusters);

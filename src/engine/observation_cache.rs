@@ -17,8 +17,8 @@ use super::resource::Observed;
 use super::write_queue::WriteQueue;
 
 mod absence;
+mod backoff;
 mod entry;
-mod failures;
 mod gone;
 mod left;
 mod observation;

@@ -194,7 +194,7 @@ impl Observer {
 
     /// Forgets the control plane with this UID, which is deleted.
     pub fn forget(&self, uid: &str) {
-        self.cx.runtime.failures.over(uid);
+        self.cx.runtime.retries.over(uid);
         self.cx.runtime.events.forget(uid);
     }
 }

@@ -10,8 +10,8 @@ use tracing::{Instrument, Span};
 
 use super::Runtime;
 use super::call::ReconcileError;
-use super::failures::Retry;
 use super::requeue::Requeue;
+use super::retry::Retry;
 use crate::metrics::{Controller, ReconcileResult};
 
 /// Runs a reconcile of the object with this UID inside `span`. A panic that is not caught would end the whole
@@ -32,7 +32,7 @@ pub async fn catch_panic<T>(
         .await;
     ended.map_err(|_| {
         runtime.metrics.panicked(controller);
-        span.in_scope(|| runtime.failures.panicked(uid))
+        span.in_scope(|| runtime.retries.panicked(uid))
     })
 }
 
@@ -53,8 +53,8 @@ pub async fn counted(
     }
     let running = runtime.metrics.reconcile(controller);
     let to_its_end = async {
-        let ended = reconcile.await.inspect(|_| runtime.failures.over(&uid));
-        ended.unwrap_or_else(|error| after(runtime.failures.failed(&uid, &error)))
+        let ended = reconcile.await.inspect(|_| runtime.retries.over(&uid));
+        ended.unwrap_or_else(|error| after(runtime.retries.failed(&uid, &error)))
     };
     let ended = catch_panic(runtime, controller, &uid, span, to_its_end).await;
     let (result, requeue) = ended.unwrap_or_else(after);

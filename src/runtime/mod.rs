@@ -3,7 +3,6 @@
 pub mod call;
 pub mod concurrency_limit;
 pub mod event;
-pub mod failures;
 pub mod guard;
 mod json_depth;
 mod json_times;
@@ -15,6 +14,7 @@ pub mod rate;
 pub mod reconcile;
 pub mod recorder;
 pub mod requeue;
+pub mod retry;
 pub mod watch;
 pub mod watch_health;
 
@@ -24,9 +24,9 @@ use std::time::Duration;
 use kube::api::PatchParams;
 
 use crate::metrics::Metrics;
-use failures::Failures;
 use rate::Rates;
 use recorder::Recorder;
+use retry::Retries;
 
 /// What every reconcile of one process works with, whatever it reconciles.
 pub struct Runtime {
@@ -37,7 +37,7 @@ pub struct Runtime {
     /// Writes Events.
     pub events: Recorder,
     /// How many reconciles in a row have failed.
-    pub failures: Failures,
+    pub retries: Retries,
     /// How often each object is reconciled that no pacer holds back.
     pub rates: Rates,
     /// The metrics of this process.

@@ -174,7 +174,7 @@ impl<R: Reconciler> Runner<R> {
     pub fn forget(&self, uid: &str) {
         let runtime = self.cx.runtime();
         self.pacer.forget(uid);
-        runtime.failures.over(uid);
+        runtime.retries.over(uid);
         runtime.events.forget(uid);
         self.cx.forget(uid);
         self.reconciler.forget(uid);
@@ -238,7 +238,7 @@ impl<R: Reconciler> Runner<R> {
             Ok(action) => action,
             Err(error) => {
                 let runtime = self.cx.runtime();
-                let retry = runtime.failures.failed(&begun.uid, &error);
+                let retry = runtime.retries.failed(&begun.uid, &error);
                 // A reconcile that failed before it began counts too.
                 let counted = begun.counted.take();
                 let counted = counted.unwrap_or_else(|| runtime.metrics.reconcile(self.label));
@@ -279,7 +279,7 @@ impl<R: Reconciler> Runner<R> {
         if let Some(counted) = begun.counted.take() {
             counted.end(outcome.result);
         }
-        runtime.failures.over(uid);
+        runtime.retries.over(uid);
         if outcome.released {
             self.forget(uid);
             return Ok(Action::await_change());

@@ -339,7 +339,7 @@ impl Client {
         } else {
             Counts::Arm
         };
-        self.throttle.used_up(&call.draw(), counts, wait, Instant::now());
+        self.throttle.note_exhausted(&call.draw(), counts, wait, Instant::now());
         ArmError {
             retry_after: Some(wait),
             ..error

@@ -171,7 +171,7 @@ impl Throttle {
 
     /// Notes that the budget is exhausted for this long, as the one who counts it answered. Of several answers the one
     /// that asks for the latest time counts.
-    pub fn used_up(&self, draw: &Draw<'_>, counts: Counts, wait: Duration, now: Instant) {
+    pub fn note_exhausted(&self, draw: &Draw<'_>, counts: Counts, wait: Duration, now: Instant) {
         let mut states = self.states();
         let state = states
             .entry(draw.key(counts))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::failures::ResourceFailures;
+use super::backoff::Backoff;
 use super::observation::{Hold, Observation};
 use super::unreported::Unreported;
 use super::writes::Writes;
@@ -30,7 +30,7 @@ pub(super) struct CacheEntry<C: Cloud> {
     /// What this process has written.
     pub(super) writes: Writes<C>,
     /// What has failed.
-    pub(super) failures: ResourceFailures<C>,
+    pub(super) backoff: Backoff<C>,
     /// What is to be reported once.
     pub(super) unreported: Unreported,
 }
@@ -42,7 +42,7 @@ impl<C: Cloud> CacheEntry<C> {
             kind,
             observation: Observation::new(now),
             writes: Writes::default(),
-            failures: ResourceFailures::default(),
+            backoff: Backoff::default(),
             unreported: Unreported::default(),
         }
     }
@@ -50,7 +50,7 @@ impl<C: Cloud> CacheEntry<C> {
     /// Notes that nothing is under way any more. Returns whether an operation of this process was.
     pub(super) fn note_ready(&mut self, observed: Observed<C>, hold: Hold, now: Instant) -> bool {
         let is_absent = observed == Observed::Absent;
-        self.failures.note_ready();
+        self.backoff.note_ready();
         self.observation
             .note_ready(observed, self.writes.is_deleting(), hold, now);
         self.writes.note_ready(is_absent)
@@ -59,7 +59,7 @@ impl<C: Cloud> CacheEntry<C> {
     /// Notes that the resource is in progress, and that the cloud asks for this wait.
     pub(super) fn note_in_progress(&mut self, observed: Observed<C>, wait: Duration, now: Instant) {
         let wait = self.writes.note_in_progress(wait, now);
-        self.failures.note_in_progress();
+        self.backoff.note_in_progress();
         self.observation.note_in_progress(observed, wait, now);
     }
 
@@ -71,15 +71,15 @@ impl<C: Cloud> CacheEntry<C> {
 
     /// Notes that the resource is as desired. Returns, once, the change that led to it.
     pub(super) fn confirm(&mut self) -> Option<Change> {
-        self.failures.confirm();
+        self.backoff.confirm();
         self.writes.confirm();
         self.unreported.take()
     }
 
     /// Notes a failed read. Returns the wait until the next one.
     pub(super) fn note_failed_read(&mut self, error: &C::Error, now: Instant) -> Duration {
-        let wait = self.failures.note_read(error, now);
-        let failure = Observed::ReadFailed(error.clone().with_lasting(self.failures.unread_for_long(now)));
+        let wait = self.backoff.note_read(error, now);
+        let failure = Observed::ReadFailed(error.clone().with_lasting(self.backoff.unread_for_long(now)));
         self.observation.note_failed(failure, wait, now);
         wait
     }
@@ -88,14 +88,14 @@ impl<C: Cloud> CacheEntry<C> {
     /// resource.
     pub(super) fn postpone(&mut self, error: &C::Error, now: Instant) -> Option<Observed<C>> {
         let known = self.observation.known()?;
-        let wait = self.failures.note_read(error, now);
+        let wait = self.backoff.note_read(error, now);
         self.observation.postpone(now + wait);
         Some(known)
     }
 
     /// Notes a failed write, as `failure` shows it. Returns the wait.
     pub(super) fn note_failed_write(&mut self, failure: Observed<C>, error: &C::Error, now: Instant) -> Duration {
-        let wait = self.failures.note_write(error, now);
+        let wait = self.backoff.note_write(error, now);
         self.observation.note_failed(failure, wait, now);
         wait
     }

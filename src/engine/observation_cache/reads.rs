@@ -23,7 +23,7 @@ impl<C: Cloud> ObservationCache<C> {
 
     /// Whether reads of the resource have failed for so long that nothing is known of it any more.
     pub fn unread_for_long(&self, key: &C::Key, now: Instant) -> bool {
-        self.holds(key, |entry| entry.failures.unread_for_long(now))
+        self.holds(key, |entry| entry.backoff.unread_for_long(now))
     }
 
     /// Whether the resource itself was last read before `since`, or was only shown by a list after that.
@@ -148,7 +148,7 @@ impl<C: Cloud> ObservationCache<C> {
 
     /// Whether the last list of what is in the resource could not be read.
     pub fn list_is_unread(&self, key: &C::Key) -> bool {
-        self.holds(key, |entry| entry.failures.list_is_unread())
+        self.holds(key, |entry| entry.backoff.list_is_unread())
     }
 
     /// Stores the result of a list of what is in the resource, and returns it. A failure gets whether it lasts.
@@ -159,12 +159,12 @@ impl<C: Cloud> ObservationCache<C> {
         };
         match list {
             Ok(list) => {
-                entry.failures.note_listed();
+                entry.backoff.note_listed();
                 Ok(list)
             }
             Err(error) => {
-                entry.failures.note_list(now);
-                let lasting = entry.failures.lists_unread_for_long(now);
+                entry.backoff.note_list(now);
+                let lasting = entry.backoff.lists_unread_for_long(now);
                 Err(error.with_lasting(lasting))
             }
         }

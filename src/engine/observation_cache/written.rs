@@ -58,18 +58,18 @@ impl<C: Cloud> ObservationCache<C> {
 
     /// How the last write of the resource failed; none once the resource is as desired.
     pub fn failing(&self, key: &C::Key) -> Option<C::Error> {
-        self.ask(key, |entry| entry.failures.failing().cloned()).flatten()
+        self.ask(key, |entry| entry.backoff.failing().cloned()).flatten()
     }
 
     /// For how long every write of the resource has failed with the same code.
     pub fn failing_for(&self, key: &C::Key, now: Instant) -> Duration {
-        self.ask(key, |entry| entry.failures.failing_for(now))
+        self.ask(key, |entry| entry.backoff.failing_for(now))
             .unwrap_or_default()
     }
 
     /// Whether at most one write of the resource has failed since it was last as desired.
     pub fn refused_once(&self, key: &C::Key) -> bool {
-        self.ask(key, |entry| entry.failures.refused_once()).unwrap_or(true)
+        self.ask(key, |entry| entry.backoff.refused_once()).unwrap_or(true)
     }
 
     /// Notes that a read has shown the resource.

@@ -31,7 +31,7 @@ async fn later_answer_makes_no_wait_shorter() {
     let now = Instant::now();
     let draw = draw(&one, Budget::Reads, Kind::PrivateDnsZone, Urgency::Awaited);
     for seconds in [300, 60] {
-        throttle.used_up(&draw, Counts::Arm, Duration::from_secs(seconds), now);
+        throttle.note_exhausted(&draw, Counts::Arm, Duration::from_secs(seconds), now);
     }
     assert_eq!(throttle.wait(&draw, now), Some(Duration::from_secs(300)));
 }
@@ -45,7 +45,7 @@ async fn a_used_up_budget_holds_its_own_kind_of_call_until_its_time() {
     );
     let now = Instant::now();
     let of = |subscription, budget, kind| draw(subscription, budget, kind, Urgency::Awaited);
-    throttle.used_up(
+    throttle.note_exhausted(
         &of(&one, Budget::Writes, Kind::PrivateDnsZone),
         Counts::Arm,
         Duration::from_secs(30),
@@ -62,7 +62,7 @@ async fn a_used_up_budget_holds_its_own_kind_of_call_until_its_time() {
     assert_eq!(wait(&two, Budget::Writes, Kind::PrivateDnsZone, 0), None);
     assert_eq!(wait(&one, Budget::Writes, Kind::PrivateDnsZone, 30), None);
     let private_dns = Counts::Service(Kind::PrivateDnsZone.spec().service);
-    throttle.used_up(
+    throttle.note_exhausted(
         &of(&two, Budget::Reads, Kind::PrivateDnsZone),
         private_dns,
         Duration::from_secs(30),
@@ -80,7 +80,7 @@ async fn those_that_wait_for_a_budget_do_not_come_back_together() {
     let (throttle, one) = (Throttle::default(), SubscriptionId::parse("a").unwrap());
     let now = Instant::now();
     let draw = draw(&one, Budget::Reads, Kind::PrivateDnsZone, Urgency::Awaited);
-    throttle.used_up(&draw, Counts::Arm, Duration::from_secs(10), now);
+    throttle.note_exhausted(&draw, Counts::Arm, Duration::from_secs(10), now);
     let waits: std::collections::BTreeSet<_> = (0..100).map(|_| throttle.wait(&draw, now).unwrap()).collect();
     assert_eq!(waits.len(), 100);
     assert_eq!(waits.first(), Some(&Duration::from_secs(10)));
@@ -194,7 +194,7 @@ async fn crowd_that_verifies_is_behind_what_somebody_waits_for() {
     let (throttle, one) = (Throttle::default(), SubscriptionId::parse("a").unwrap());
     let now = Instant::now();
     let of = |urgency| draw(&one, Budget::Reads, Kind::Subnet, urgency);
-    throttle.used_up(&of(ROUTINE), Counts::Arm, Duration::from_secs(10), now);
+    throttle.note_exhausted(&of(ROUTINE), Counts::Arm, Duration::from_secs(10), now);
     let longest = (0..5_000).filter_map(|_| throttle.wait(&of(ROUTINE), now)).max();
     assert!(longest <= Some(Duration::from_secs(71)), "{longest:?}");
     assert_eq!(throttle.wait(&of(Urgency::Awaited), now), Some(Duration::from_secs(10)));

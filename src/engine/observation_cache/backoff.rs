@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// What has failed of one resource.
 #[derive(Debug, Default)]
-pub(super) struct ResourceFailures<C: Cloud> {
+pub(super) struct Backoff<C: Cloud> {
     /// Failed reads since it was last ready: the more, the longer is the wait.
     reads: u32,
     /// Failed reads in a row.
@@ -32,7 +32,7 @@ struct FailingWrite<C: Cloud> {
     since: Instant,
 }
 
-impl<C: Cloud> ResourceFailures<C> {
+impl<C: Cloud> Backoff<C> {
     /// Notes a failed read. Returns the wait until the next one, which grows with each failure.
     pub(super) fn note_read(&mut self, error: &C::Error, now: Instant) -> Duration {
         self.reads = self.reads.saturating_add(1);
@@ -122,54 +122,54 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn wait_after_failed_reads_grows_until_the_resource_is_ready() {
-        let (mut failures, now) = (ResourceFailures::<Sample>::default(), Instant::now());
-        let waits = [(); 2].map(|()| failures.note_read(&down(), now).as_secs());
+        let (mut backoff, now) = (Backoff::<Sample>::default(), Instant::now());
+        let waits = [(); 2].map(|()| backoff.note_read(&down(), now).as_secs());
         assert_eq!(waits, [3, 6]);
-        failures.note_in_progress();
-        assert_eq!(failures.note_read(&down(), now).as_secs(), 12);
-        failures.note_ready();
-        assert_eq!(failures.note_read(&down(), now).as_secs(), 3);
+        backoff.note_in_progress();
+        assert_eq!(backoff.note_read(&down(), now).as_secs(), 12);
+        backoff.note_ready();
+        assert_eq!(backoff.note_read(&down(), now).as_secs(), 3);
     }
 
     #[tokio::test(start_paused = true)]
     async fn reads_that_fail_for_long_leave_nothing_known() {
-        let (mut failures, now) = (ResourceFailures::<Sample>::default(), Instant::now());
+        let (mut backoff, now) = (Backoff::<Sample>::default(), Instant::now());
         let later = now + Duration::from_secs(120);
         for at in [now, now, later] {
-            failures.note_read(&down(), at);
+            backoff.note_read(&down(), at);
         }
-        assert!(failures.unread_for_long(later));
-        failures.note_in_progress();
-        assert!(!failures.unread_for_long(later));
+        assert!(backoff.unread_for_long(later));
+        backoff.note_in_progress();
+        assert!(!backoff.unread_for_long(later));
     }
 
     #[tokio::test(start_paused = true)]
     async fn failing_lists_say_nothing_of_the_resource_itself() {
-        let (mut failures, now) = (ResourceFailures::<Sample>::default(), Instant::now());
+        let (mut backoff, now) = (Backoff::<Sample>::default(), Instant::now());
         let later = now + Duration::from_secs(120);
         for at in [now, now, later] {
-            failures.note_list(at);
+            backoff.note_list(at);
         }
-        assert!(failures.lists_unread_for_long(later) && failures.list_is_unread());
-        assert!(!failures.unread_for_long(later));
-        failures.note_listed();
-        assert!(!failures.list_is_unread());
+        assert!(backoff.lists_unread_for_long(later) && backoff.list_is_unread());
+        assert!(!backoff.unread_for_long(later));
+        backoff.note_listed();
+        assert!(!backoff.list_is_unread());
     }
 
     #[tokio::test(start_paused = true)]
     async fn writes_fail_since_the_first_with_this_code() {
-        let (mut failures, now) = (ResourceFailures::<Sample>::default(), Instant::now());
+        let (mut backoff, now) = (Backoff::<Sample>::default(), Instant::now());
         let at = |second| now + Duration::from_secs(second);
         let other = Error::own(Class::Busy, "Y");
-        assert!(failures.refused_once() && failures.failing().is_none());
-        failures.note_write(&down(), at(0));
-        failures.note_write(&down(), at(5));
-        assert_eq!(failures.failing_for(at(7)).as_secs(), 7);
-        failures.note_write(&other, at(8));
-        assert_eq!(failures.failing_for(at(9)).as_secs(), 1);
-        assert_eq!(failures.failing(), Some(&other));
-        assert!(!failures.refused_once());
-        failures.confirm();
-        assert!(failures.refused_once() && failures.failing_for(at(9)).is_zero());
+        assert!(backoff.refused_once() && backoff.failing().is_none());
+        backoff.note_write(&down(), at(0));
+        backoff.note_write(&down(), at(5));
+        assert_eq!(backoff.failing_for(at(7)).as_secs(), 7);
+        backoff.note_write(&other, at(8));
+        assert_eq!(backoff.failing_for(at(9)).as_secs(), 1);
+        assert_eq!(backoff.failing(), Some(&other));
+        assert!(!backoff.refused_once());
+        backoff.confirm();
+        assert!(backoff.refused_once() && backoff.failing_for(at(9)).is_zero());
     }
 }

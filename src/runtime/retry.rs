@@ -34,9 +34,9 @@ pub struct Retry {
 
 /// How many reconciles in a row have failed for each object of one role, by UID.
 #[derive(Debug, Default)]
-pub struct Failures(Mutex<HashMap<String, u32>>);
+pub struct Retries(Mutex<HashMap<String, u32>>);
 
-impl Failures {
+impl Retries {
     fn all(&self) -> MutexGuard<'_, HashMap<String, u32>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -105,28 +105,28 @@ mod tests {
         ReconcileError::Kube(kube::Error::Api(status.boxed()))
     }
 
-    fn after_failure(failures: &Failures, error: &ReconcileError) -> (ReconcileResult, u128) {
-        let retry = failures.failed("u", error);
+    fn after_failure(retries: &Retries, error: &ReconcileError) -> (ReconcileResult, u128) {
+        let retry = retries.failed("u", error);
         (retry.result, retry.requeue.after.as_millis())
     }
 
     #[test]
     fn errors_in_a_row_wait_longer_up_to_a_minute() {
-        let failures = Failures::default();
+        let retries = Retries::default();
         let all: Vec<_> = (0..9)
-            .map(|_| after_failure(&failures, &ReconcileError::Timeout))
+            .map(|_| after_failure(&retries, &ReconcileError::Timeout))
             .collect();
         let waits = [1, 2, 4, 8, 16, 32, 60, 60, 60].map(|s| (ReconcileResult::Failed, s * 1000));
         assert_eq!(all, waits);
-        failures.over("u");
-        assert_eq!(after_failure(&failures, &ReconcileError::Timeout).1, 1000);
+        retries.over("u");
+        assert_eq!(after_failure(&retries, &ReconcileError::Timeout).1, 1000);
     }
 
     #[test]
     fn conflicts_in_a_row_wait_longer_and_the_fifth_is_a_failure() {
         for conflict in [refused(409), ReconcileError::Gone] {
-            let failures = Failures::default();
-            let all: Vec<_> = (0..6).map(|_| after_failure(&failures, &conflict)).collect();
+            let retries = Retries::default();
+            let all: Vec<_> = (0..6).map(|_| after_failure(&retries, &conflict)).collect();
             let harmless = [200, 400, 800, 1600].map(|ms| (ReconcileResult::Waiting, ms));
             let failed = [3200, 6400].map(|ms| (ReconcileResult::Failed, ms));
             assert_eq!(all, [harmless.as_slice(), &failed].concat());
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn what_is_not_found_by_a_read_or_a_creation_is_no_conflict() {
         assert_eq!(
-            after_failure(&Failures::default(), &refused(404)),
+            after_failure(&Retries::default(), &refused(404)),
             (ReconcileResult::Failed, 1000)
         );
     }
