@@ -1,5 +1,7 @@
 //! Annotations and other short texts: they are read as written, and a forged intent deletes only owned resources.
 
+use std::sync::Arc;
+
 use hyperlink::api::markers::{ABANDON, CLUSTER_ANNOTATION, CPO_INTENT, HO_INTENT};
 use hyperlink::api::prune::read_part;
 use hyperlink::api::{AzurePrivateLinkService, ClusterRef, Paused, Reason, Role, pause};
@@ -143,11 +145,11 @@ fn answer(facts: &mut Facts, need: Need, identity: &Identity, absences: u8) {
             facts.reads.insert(id.clone(), observed(&id));
         }
         Need::Frontends(subscription, group) => {
-            facts.frontends.insert((subscription, group), Ok(Vec::new()));
+            facts.frontends.insert((subscription, group), Ok(Arc::default()));
         }
         Need::NewFrontends(subscription, group, _) => {
             facts.new_frontends.insert((subscription.clone(), group.clone()));
-            facts.frontends.insert((subscription, group), Ok(Vec::new()));
+            facts.frontends.insert((subscription, group), Ok(Arc::default()));
         }
         Need::Inside(kind, id) => {
             facts.inside.insert((kind, id), Ok(Vec::new()));

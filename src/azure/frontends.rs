@@ -1,5 +1,6 @@
 //! The internal frontends of load balancers, in lists that many clusters share.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyperlink_engine::client::Reconcile;
@@ -11,6 +12,9 @@ use super::kinds::load_balancer::{Frontend, internal_frontends};
 use crate::arm::client::Client;
 use crate::arm::error::ArmError;
 use crate::arm::id::{SubscriptionId, lower};
+
+/// The frontends that a list shows, which all who read it share; or why there is none.
+pub type FrontendList = Result<Arc<Vec<Frontend>>, ArmError>;
 
 /// The frontends of one process, by the path of the list of load balancers.
 #[derive(Debug, Default)]
@@ -29,7 +33,7 @@ impl Frontends {
         subscription: &SubscriptionId,
         group: Option<&str>,
         max_age: Duration,
-    ) -> (Instant, Result<Vec<Frontend>, ArmError>) {
+    ) -> (Instant, FrontendList) {
         let group_part = group
             .map(|group| format!("/resourceGroups/{group}"))
             .unwrap_or_default();
@@ -49,7 +53,7 @@ impl Frontends {
                     .await
             }
         };
-        let list = list.map(|list| list.to_vec()).map_err(|error| ArmError {
+        let list = list.map_err(|error| ArmError {
             retry_after: Some(last.retry_wait(&error)),
             lasting: last.fails_for_long(),
             exact: true,

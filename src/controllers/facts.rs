@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::azure::arm::error::ArmError;
 use crate::azure::arm::id::{ResourceId, SubscriptionId};
 use crate::azure::cloud::Observed;
+use crate::azure::frontends::FrontendList;
 use crate::azure::kinds::Kind;
-use crate::azure::kinds::load_balancer::Frontend;
 
 /// The greatest age of a list that is searched for a frontend that must have just appeared, and so how soon it can be
 /// read again. Whatever appears, and wherever, the list is not read more often.
@@ -51,7 +51,7 @@ pub struct Facts {
     /// How long absent resources have been absent, as far as this process has observed.
     pub gone_for: HashMap<ResourceId, Duration>,
     /// Frontends by scope.
-    pub frontends: HashMap<(SubscriptionId, Option<String>), Result<Vec<Frontend>, ArmError>>,
+    pub frontends: HashMap<(SubscriptionId, Option<String>), FrontendList>,
     /// The scopes whose frontends were read just now.
     pub new_frontends: HashSet<(SubscriptionId, Option<String>)>,
     /// Whether one of those was read a moment before this reconcile began, for another one.
@@ -97,11 +97,7 @@ impl Facts {
     }
 
     /// The internal frontends in a scope.
-    pub fn frontends(
-        &self,
-        subscription: &SubscriptionId,
-        group: Option<&str>,
-    ) -> Result<&Result<Vec<Frontend>, ArmError>, Needs> {
+    pub fn frontends(&self, subscription: &SubscriptionId, group: Option<&str>) -> Result<&FrontendList, Needs> {
         let key = (subscription.clone(), group.map(str::to_owned));
         self.frontends
             .get(&key)
@@ -114,7 +110,7 @@ impl Facts {
         subscription: &SubscriptionId,
         group: Option<&str>,
         namespace: &str,
-    ) -> Result<&Result<Vec<Frontend>, ArmError>, Needs> {
+    ) -> Result<&FrontendList, Needs> {
         let key = (subscription.clone(), group.map(str::to_owned));
         if self.new_frontends.contains(&key) {
             return self.frontends(subscription, group);

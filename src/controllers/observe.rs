@@ -9,11 +9,10 @@ use tokio::time::Instant;
 use super::context::Context;
 use super::facts::{Facts, NEW_LIST_AGE, Need, Needs};
 use super::reconciler::ServedResource;
-use crate::azure::arm::error::ArmError;
 use crate::azure::arm::id::SubscriptionId;
 use crate::azure::cloud::Observed;
+use crate::azure::frontends::FrontendList;
 use crate::azure::kinds::Kind;
-use crate::azure::kinds::load_balancer::Frontend;
 use crate::engine::client::Reconcile;
 use crate::runtime::polls;
 
@@ -125,7 +124,7 @@ async fn frontends<R: ServedResource>(
     subscription: &SubscriptionId,
     group: Option<&str>,
     age: Duration,
-) -> (Instant, Result<Vec<Frontend>, ArmError>) {
+) -> (Instant, FrontendList) {
     cx.arm
         .frontends
         .list(&cx.arm.client, reconcile, subscription, group, age)

@@ -145,19 +145,24 @@ impl Preview {
         for ((subscription, group), found) in &facts.frontends {
             let group = group.as_ref().map(|group| format!("/resourceGroups/{group}"));
             let scope = format!("/subscriptions/{subscription}{}", group.unwrap_or_default());
-            self.add_list(Kind::LoadBalancer, scope, found, "internal frontends");
+            self.add_list(
+                Kind::LoadBalancer,
+                scope,
+                found.as_ref().map(|all| all.len()),
+                "internal frontends",
+            );
         }
         for ((kind, zone), found) in &facts.inside {
-            self.add_list(*kind, zone.to_string(), found, "in it");
+            self.add_list(*kind, zone.to_string(), found.as_ref().map(Vec::len), "in it");
         }
         // Kinds of Kubernetes begin with a capital letter, so they stay in front.
         self.facts.sort();
     }
 
-    fn add_list<T>(&mut self, kind: Kind, id: String, found: &Result<Vec<T>, ArmError>, what: &str) {
+    fn add_list(&mut self, kind: Kind, id: String, found: Result<usize, &ArmError>, what: &str) {
         self.unreadable |= found.is_err();
         let state = match found {
-            Ok(list) => format!("{} {what}", list.len()),
+            Ok(count) => format!("{count} {what}"),
             Err(error) => error.to_string(),
         };
         let kind = kind.label();

@@ -1,5 +1,7 @@
 //! Objects that the tests of decisions share.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::facts::{Facts, Need, Needs};
@@ -94,7 +96,7 @@ fn answer(facts: &mut Facts, resources: &[(String, Value)], need: Need, asked: &
         }
         Need::Frontends(subscription, group) => {
             asked.push(format!("frontends {}", group.as_deref().unwrap_or("everywhere")));
-            facts.frontends.insert((subscription, group), Ok(Vec::new()));
+            facts.frontends.insert((subscription, group), Ok(Arc::default()));
         }
         Need::NewFrontends(subscription, group, _) => {
             asked.push(format!("new frontends {}", group.as_deref().unwrap_or("everywhere")));

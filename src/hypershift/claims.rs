@@ -194,6 +194,8 @@ struct KnownHolder {
 pub struct Claims {
     holders: HashMap<Claim, BTreeSet<(ClaimedSince, Holder)>>,
     by_object: HashMap<ClusterRef, KnownHolder>,
+    /// The ids of the NAT subnets among the claims, by the subnet's name.
+    nat_subnets: HashMap<String, BTreeSet<String>>,
     /// When the newest object was created that was ever known.
     newest: Timestamp,
     /// How many objects or claims were added since all were listed.
@@ -221,6 +223,12 @@ impl Claims {
         for (claim, since) in &claimed {
             let holders = self.holders.entry(claim.clone()).or_default();
             holders.insert((*since, holder.clone()));
+            if let Claim::NatSubnet(id) = claim {
+                self.nat_subnets
+                    .entry(subnet_name(id).to_owned())
+                    .or_default()
+                    .insert(id.clone());
+            }
         }
         self.by_object.insert(
             holder.object.clone(),
@@ -277,14 +285,28 @@ impl Claims {
                 holders.remove(&(*since, known.holder.clone()));
                 if holders.is_empty() {
                     self.holders.remove(claim);
+                    self.drop_subnet(claim);
                 }
             }
         }
         Some(known)
     }
 
+    fn drop_subnet(&mut self, claim: &Claim) {
+        let Claim::NatSubnet(id) = claim else {
+            return;
+        };
+        let name = subnet_name(id);
+        if let Some(ids) = self.nat_subnets.get_mut(name) {
+            ids.remove(id);
+            if ids.is_empty() {
+                self.nat_subnets.remove(name);
+            }
+        }
+    }
+
     /// Who claims this, the earliest first.
-    pub fn holders(&self, claim: &Claim) -> impl Iterator<Item = &Holder> {
+    pub fn holders(&self, claim: &Claim) -> impl Iterator<Item = &Holder> + use<'_> {
         self.holders.get(claim).into_iter().flatten().map(|(_, holder)| holder)
     }
 
@@ -348,14 +370,17 @@ impl Claims {
     }
 
     /// The NAT subnets of this name that a cluster's owner gives, and who does.
-    pub fn nat_subnets<'a>(&'a self, name: &str) -> impl Iterator<Item = (&'a str, &'a Holder)> {
-        let end = format!("/{}", lower(name));
-        let given = self.holders.iter().filter_map(move |(claim, givers)| match claim {
-            Claim::NatSubnet(id) if id.ends_with(&end) => Some((id.as_str(), givers)),
-            _ => None,
-        });
-        given.flat_map(|(id, givers)| givers.iter().map(move |(_, giver)| (id, giver)))
+    pub fn nat_subnets(&self, name: &str) -> impl Iterator<Item = (&str, &Holder)> {
+        let ids = self.nat_subnets.get(&lower(name)).into_iter().flatten();
+        ids.flat_map(|id| {
+            let givers = self.holders(&Claim::NatSubnet(id.clone()));
+            givers.map(move |giver| (id.as_str(), giver))
+        })
     }
+}
+
+fn subnet_name(id: &str) -> &str {
+    id.rsplit('/').next().unwrap_or_default()
 }
 
 #[cfg(test)]

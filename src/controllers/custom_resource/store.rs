@@ -16,10 +16,11 @@ use kube::{Api, ResourceExt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::Instant;
 
-use crate::api::{ClusterRef, Role, held_by};
+use crate::api::{ClusterRef, Reason, Role, held_by};
 use crate::controllers::context::Context;
+use crate::controllers::custom_resource::CustomResource;
 use crate::controllers::reconciler::ServedResource;
-use crate::hypershift::claims::Holder;
+use crate::hypershift::claims::{Holder, reference};
 use crate::runtime::call::{ReconcileError, within};
 
 /// How many custom resources of a namespace are served; HyperShift creates two.
@@ -101,6 +102,12 @@ fn among_oldest(all: &BTreeSet<Holder>, holder: &Holder) -> bool {
     all.iter().take(MOST).filter(|other| *other < holder).count() < MOST
 }
 
+fn is_contested(cr: &impl CustomResource) -> bool {
+    let contested = [Reason::DuplicateIdentity, Reason::HostNameClaimed].map(Reason::as_str);
+    let mut conditions = cr.conditions().iter();
+    conditions.any(|condition| contested.contains(&condition.reason.as_str()))
+}
+
 /// Whether a holder is known and one of the oldest.
 fn is_one_of_oldest(all: &BTreeSet<Holder>, holder: &Holder) -> bool {
     all.iter().take(MOST).any(|one| one == holder)
@@ -110,6 +117,8 @@ struct StoreState<R: ServedResource> {
     role: Role,
     writer: Writer<R>,
     namespaces: HashMap<String, Namespace>,
+    /// Those that were refused because another cluster had what they name.
+    contested: BTreeSet<ClusterRef>,
     listed: bool,
     followers: Vec<UnboundedSender<Arc<R>>>,
     promoted: Vec<UnboundedSender<ObjectRef<R>>>,
@@ -133,6 +142,7 @@ impl<R: ServedResource> CustomResourceStore<R> {
                 role,
                 writer,
                 namespaces: HashMap::new(),
+                contested: BTreeSet::new(),
                 listed: false,
                 followers: Vec::new(),
                 promoted: Vec::new(),
@@ -271,6 +281,13 @@ impl<R: ServedResource> CustomResourceStore<R> {
         all.served().filter_map(|holder| self.get(&holder.object)).collect()
     }
 
+    /// Those that the role serves and that were refused because another cluster had what they name.
+    pub fn contested(&self) -> Vec<Arc<R>> {
+        let contested: Vec<ClusterRef> = self.state().contested.iter().cloned().collect();
+        let found = contested.iter().filter_map(|object| self.get(object));
+        found.filter(|cr| self.serves(cr)).collect()
+    }
+
     /// Whether any custom resource of a namespace has this finalizer of a role, served or not.
     pub fn any_held(&self, namespace: &str, finalizer: &str) -> bool {
         let state = self.state();
@@ -288,18 +305,27 @@ impl<R: ServedResource> StoreState<R> {
 
     fn relisted(&mut self, all: &[Arc<R>]) {
         let before = std::mem::take(&mut self.namespaces);
+        self.contested.clear();
         for cr in all {
             let name = cr.namespace().unwrap_or_default();
             let reported = before.get(&name).and_then(|namespace| namespace.reported);
             let namespace = self.namespaces.entry(name).or_default();
             namespace.reported = reported;
             namespace.insert(cr.as_ref(), self.role);
+            if is_contested(cr.as_ref()) {
+                self.contested.insert(reference(cr.as_ref()));
+            }
             self.notify(cr);
         }
         self.listed = true;
     }
 
     fn changed(&mut self, cr: &R, before: Option<&R>, gone: bool) {
+        if !gone && is_contested(cr) {
+            self.contested.insert(reference(cr));
+        } else {
+            self.contested.remove(&reference(cr));
+        }
         let name = cr.namespace().unwrap_or_default();
         let namespace = self.namespaces.entry(name.clone()).or_default();
         let served: Vec<Holder> = namespace.served().cloned().collect();

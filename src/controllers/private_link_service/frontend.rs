@@ -7,8 +7,8 @@ use kube::ResourceExt;
 
 use super::basis::{Basis, Stop};
 use crate::api::Reason;
-use crate::azure::arm::error::ArmError;
 use crate::azure::arm::id::ResourceId;
+use crate::azure::frontends::FrontendList;
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::load_balancer::{Frontend, internal_frontends};
 use crate::controllers::facts::{NEW_LIST_AGE, Needs};
@@ -185,7 +185,7 @@ impl Search<'_> {
         Ok(picked?)
     }
 
-    fn pick(&self, list: &Result<Vec<Frontend>, ArmError>) -> Result<Frontend, Problem> {
+    fn pick(&self, list: &FrontendList) -> Result<Frontend, Problem> {
         let rule = self.basis.settings.frontend_match;
         match list {
             Ok(list) => choose(list, self.vouched.address, self.vouched.service, rule).cloned(),

@@ -118,6 +118,30 @@ fn change_around_many_that_are_not_served_wakes_those_that_are() {
     assert_eq!(names(concerned(&known, &ClusterIndex::default(), &cluster)), eight);
 }
 
+#[test]
+fn cluster_that_changes_wakes_those_that_another_one_had_refused() {
+    let known = CustomResourceStore::<AzurePrivateLinkService>::new(Role::Cpo);
+    known.heard(&Event::Init);
+    known.heard(&Event::InitDone);
+    let refused = |reason: &str| {
+        let mut cr = object("a");
+        let condition = json!({"type": "AzurePLSCreated", "status": "False", "reason": reason, "message": "m",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        cr.status = serde_json::from_value(json!({"conditions": [condition]})).unwrap();
+        cr
+    };
+    let metadata = json!({"name": "another", "namespace": "clusters"});
+    let cluster: HostedCluster = serde_json::from_value(json!({"metadata": metadata, "spec": {}})).unwrap();
+    let woken = || concerned(&known, &ClusterIndex::default(), &cluster).len();
+    known.heard(&Event::Apply(refused("HostNameClaimed")));
+    assert_eq!(woken(), 1);
+    known.heard(&Event::Apply(refused("AzureSuccess")));
+    assert_eq!(woken(), 0, "it is refused no more");
+    known.heard(&Event::Apply(refused("DuplicateIdentity")));
+    known.heard(&Event::Delete(refused("DuplicateIdentity")));
+    assert_eq!(woken(), 0, "it is gone");
+}
+
 #[tokio::test(start_paused = true)]
 async fn object_added_while_unwatched_is_reconciled_after_the_list() {
     let (feed, events) = futures::channel::mpsc::unbounded();

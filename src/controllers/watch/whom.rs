@@ -7,7 +7,7 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Resource, ResourceExt};
 
 use crate::api::markers::{CLUSTER_ANNOTATION, SERVICES};
-use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, Reason};
+use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane};
 use crate::controllers::custom_resource::store::CustomResourceStore;
 use crate::hypershift::claims::{Claim, Holder};
 use crate::hypershift::cluster_index::ClusterIndex;
@@ -29,25 +29,11 @@ pub(super) fn concerned(
         let rivals = claims.flat_map(|claim| clusters.holders(claim));
         named.extend(rivals.map(|holder| holder.object.clone()));
     }
-    let names: BTreeSet<String> = named.iter().map(ToString::to_string).collect();
     let namespaces: BTreeSet<String> = named.iter().map(names::control_plane_namespace).collect();
-    known_as(&known.store(), move |cr| {
-        let annotation = cr.annotations().get(CLUSTER_ANNOTATION);
-        let concerned = annotation.is_some_and(|name| names.contains(name))
-            || cr
-                .metadata
-                .namespace
-                .as_ref()
-                .is_some_and(|namespace| namespaces.contains(namespace))
-            || is_contested(cr);
-        concerned && known.serves(cr)
-    })
-}
-
-fn is_contested(cr: &AzurePrivateLinkService) -> bool {
-    let contested = [Reason::DuplicateIdentity, Reason::HostNameClaimed].map(Reason::as_str);
-    let mut conditions = cr.status.iter().flat_map(|status| &status.conditions);
-    conditions.any(|condition| contested.contains(&condition.reason.as_str()))
+    let own = namespaces.iter().flat_map(|namespace| known.of_namespace(namespace));
+    let refused = known.contested().into_iter();
+    let elsewhere = refused.filter(|cr| !namespaces.contains(&cr.namespace().unwrap_or_default()));
+    own.chain(elsewhere).collect()
 }
 
 /// The HostedCluster that a custom resource names, if its control plane is in the namespace of the custom resource.

@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::Ipv4Net;
@@ -8,6 +9,7 @@ use super::*;
 use crate::azure::arm::error::ArmError;
 use crate::azure::arm::id::{SubscriptionId, lower};
 use crate::azure::arm::scope::AzureScope;
+use crate::azure::frontends::FrontendList;
 use crate::controllers::private_link_service::samples::{inputs, settings};
 use crate::controllers::samples::{MANAGEMENT, cr, decided, guest, id, identity, management};
 use crate::engine::failure::Class;
@@ -35,7 +37,7 @@ fn frontend() -> Frontend {
 fn facts() -> Facts {
     let scope = (settings().subscription, Some("mgmt".to_owned()));
     Facts {
-        frontends: [(scope, Ok(vec![frontend()]))].into(),
+        frontends: [(scope, Ok(vec![frontend()].into()))].into(),
         ..Facts::default()
     }
 }
@@ -300,7 +302,7 @@ fn group_with_letters_of_any_script_is_used() {
     let facts = Facts {
         frontends: [(
             (settings.subscription.clone(), Some("größe".to_owned())),
-            Ok(vec![frontend()]),
+            Ok(vec![frontend()].into()),
         )]
         .into(),
         ..Facts::default()
@@ -321,7 +323,7 @@ fn group_with_letters_of_any_script_is_used() {
 #[test]
 fn subscription_is_searched_if_the_group_lacks_the_frontend() {
     let empty = Facts {
-        frontends: [((settings().subscription, Some("mgmt".to_owned())), Ok(Vec::new()))].into(),
+        frontends: [((settings().subscription, Some("mgmt".to_owned())), Ok(Arc::default()))].into(),
         ..Facts::default()
     };
     let resource = cr(Value::Null, json!({}));
@@ -346,13 +348,13 @@ fn list_that_is_older_than_the_reconcile_is_read_again_at_once(#[case] older: bo
 }
 
 #[rstest]
-#[case::that_has_it(Ok(vec![frontend()]), None, &[])]
-#[case::that_does_not_have_it(Ok(Vec::new()), Some(Reason::WaitingForLoadBalancer),
+#[case::that_has_it(Ok(vec![frontend()].into()), None, &[])]
+#[case::that_does_not_have_it(Ok(Arc::default()), Some(Reason::WaitingForLoadBalancer),
     &["new frontends nodes", "frontends everywhere", "new frontends everywhere"])]
 #[case::that_is_not_to_be_read(Err(ArmError::own(Class::Denied, "AuthorizationFailed")), Some(Reason::WaitingForLoadBalancer),
     &["frontends everywhere", "new frontends everywhere"])]
 fn also_managed_group_is_searched_before_the_subscription(
-    #[case] nodes: Result<Vec<Frontend>, ArmError>,
+    #[case] nodes: FrontendList,
     #[case] reason: Option<Reason>,
     #[case] expected: &[&str],
 ) {
@@ -370,7 +372,7 @@ fn also_managed_group_is_searched_before_the_subscription(
     let subscription = || settings.subscription.clone();
     let facts = Facts {
         frontends: [
-            ((subscription(), Some("mgmt".to_owned())), Ok(Vec::new())),
+            ((subscription(), Some("mgmt".to_owned())), Ok(Arc::default())),
             ((subscription(), Some("nodes".to_owned())), nodes),
         ]
         .into(),
