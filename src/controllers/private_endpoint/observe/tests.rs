@@ -200,6 +200,7 @@ fn state() -> ControlPlaneState {
         base_domain: Some("example.com".into()),
         stays: true,
         held: true,
+        dns_reason: None,
     };
     ControlPlaneState {
         siblings: vec![sibling],
@@ -230,7 +231,7 @@ fn problem() -> Problem {
 /// What the inputs are changed to, by the field that differs.
 type Change = (&'static str, fn(&mut ControlPlaneState));
 
-const CHANGES: [Change; 18] = [
+const CHANGES: [Change; 19] = [
     ("control plane", |state| state.control_plane = Err(problem())),
     ("identity", |state| {
         change_control_plane(state, |found| found.identity.cluster_id = "other".into());
@@ -252,6 +253,9 @@ const CHANGES: [Change; 18] = [
     ("sibling's base domain", |state| state.siblings[0].base_domain = None),
     ("sibling's deletion", |state| state.siblings[0].stays = false),
     ("sibling's finalizer", |state| state.siblings[0].held = false),
+    ("sibling's DNS", |state| {
+        state.siblings[0].dns_reason = Some("AzureSuccess".into())
+    }),
     ("voucher", |state| state.voucher = Voucher::Conditions),
     ("refusal by the HostedCluster", |state| {
         change_vouched(state, |vouched| vouched.refusal = Some(problem()));
@@ -290,6 +294,7 @@ fn name_every_field(state: &ControlPlaneState) {
         base_domain: _,
         stays: _,
         held: _,
+        dns_reason: _,
     } = &state.siblings[0];
     let Vouched {
         refusal: _,
