@@ -164,7 +164,7 @@ async fn somebody_undoes(shared_env: &mut SharedEnv, watched: &Watched, undone: 
 /// Somebody with the same identity uses up the budget of writes: Azure refuses each write of an endpoint.
 async fn another_uses_up_a_budget(shared_env: &SharedEnv, watched: &Watched, clusters: &[HostedCluster]) -> Result<()> {
     five_minutes_later(shared_env).await?;
-    let alert = "HyperlinkThrottled";
+    let alerts = ["HyperlinkThrottled"];
     let headers = json!({"Retry-After": "1", "x-ms-ratelimit-remaining-subscription-writes": "0"});
     shared_env
         .faults(
@@ -173,11 +173,11 @@ async fn another_uses_up_a_budget(shared_env: &SharedEnv, watched: &Watched, clu
         )
         .await?;
     tokio::select! {
-        fired = fire(&watched.prometheus, &[alert]) => fired?,
+        fired = fire(&watched.prometheus, &alerts) => fired?,
         ended = things_happen(shared_env, clusters) => ended?,
     }
-    quotes_samples_of(alert, &pages(shared_env).await?)?;
+    quotes_samples_of(alerts[0], &pages(shared_env).await?)?;
     shared_env.faults(json!([])).await?;
     try_join_all(clusters.iter().map(|cluster| shared_env.heals(cluster))).await?;
-    resolve(&watched.prometheus, &[alert]).await
+    resolve(&watched.prometheus, &alerts).await
 }
