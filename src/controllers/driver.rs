@@ -205,12 +205,13 @@ pub fn await_locks<R: ServedResource>(cx: &Context<R>, decision: &Decision, outc
     }
 }
 
-/// How long until a list that could not be read, and that a step depends on, is read again. Nothing else records that,
-/// and only a successful list ends it. A zone that is gone shows with its own next read.
+/// How long until something else than its resource that could not be read, and that a step depends on, is read again:
+/// a list, or the proof of an owner. Nothing else records that, and only a successful read ends it. A zone that is gone
+/// shows with its own next read.
 fn unread_list<R: ServedResource>(cx: &Context<R>, step: &Step, now: Instant) -> Option<Duration> {
     let key = step.key.to_string();
     match &step.why {
-        Why::Unread(error) if error.class != Class::Gone => {
+        Why::Unread(error) if error.class != Class::Gone || step.found.is_some() => {
             let resource_unread = matches!(cx.arm.observations.fresh(&step.key, now), Some(Observed::ReadFailed(_)));
             (!resource_unread).then(|| cx.polls.wait(&key, error.delay(1), now))
         }

@@ -102,8 +102,8 @@ pub trait CustomResourceReconciler: ReconcilesCustomResource {
     /// Remembers what a decision shows before it is executed.
     fn note(&self, _cr: &Self::Object, _decision: &Decision) {}
 
-    /// Remembers what the outcomes show; may correct the decision by what was remembered. Returns another time for the
-    /// next reconcile, if there is a reason for one.
+    /// Remembers what the outcomes show; may correct the decision by what was remembered. Returns an earlier time
+    /// for the next reconcile, if there is a reason for one.
     fn remember(
         &self,
         _cx: &Context<Self::Object>,

@@ -36,6 +36,11 @@ impl Class {
         matches!(self, Class::Throttled | Class::Busy)
     }
 
+    /// Whether a later try may succeed though nobody does anything.
+    pub fn is_transient(self) -> bool {
+        self.is_back_pressure() || self == Class::Down
+    }
+
     /// The value of the metric label.
     pub fn label(self) -> &'static str {
         match self {

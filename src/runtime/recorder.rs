@@ -86,9 +86,14 @@ impl Recorder {
         self.write_all(on_own.chain(self.admitted(own, others, events))).await;
     }
 
-    /// Writes Events about `own` on the other objects alone, whose number is limited.
-    pub async fn emit_elsewhere(&self, own: &ObjectReference, others: &[ObjectReference], events: &[Event]) {
-        self.write_all(self.admitted(own, others, events)).await;
+    /// Writes an Event about `own` on another object alone. Returns whether it was within the limit for these.
+    pub async fn emit_elsewhere(&self, own: &ObjectReference, other: &ObjectReference, event: &Event) -> bool {
+        let admitted: Vec<_> = self
+            .admitted(own, std::slice::from_ref(other), std::slice::from_ref(event))
+            .collect();
+        let is_admitted = !admitted.is_empty();
+        self.write_all(admitted.into_iter()).await;
+        is_admitted
     }
 
     /// The Events about `own` that may be written on other objects.

@@ -24,14 +24,13 @@
 
 {{- define "hyperlink.checkTimes" -}}
 {{- $times := dict -}}
-{{- range $name, $text := . -}}
-{{- if regexMatch "^([0-9]+(h|m|s|ms))+$" (toString $text) -}}
+{{- range $name := list "resync" "recordResync" "leaseDuration" "leaseRenewDeadline" "leaseRetry" -}}
+{{- $text := get $ $name -}}
 {{- $time := include "hyperlink.milliseconds" $text | atoi -}}
 {{- if gt $time 604800000 -}}
 {{- fail (printf "at '/settings/%s': %s is longer than a week" $name $text) -}}
 {{- end -}}
 {{- $_ := set $times $name $time -}}
-{{- end -}}
 {{- end -}}
 {{- range list (list "leaseRenewDeadline" "leaseDuration") (list "leaseRetry" "leaseRenewDeadline") -}}
 {{- $short := first . -}}

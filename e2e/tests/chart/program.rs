@@ -63,6 +63,22 @@ fn settings_are_those_of_the_program_with_its_defaults() {
     run().unwrap_or_else(|error: anyhow::Error| panic!("{error:#}"));
 }
 
+/// A duration that the template does not compare is refused by the program alone, in a crash loop.
+#[test]
+fn template_compares_each_duration_among_the_settings() {
+    let template = std::fs::read_to_string(chart().join("templates/_check.tpl")).unwrap();
+    let settings = defaults().unwrap()["settings"].as_object().unwrap().clone();
+    let is_duration =
+        |text: &str| text.ends_with(['h', 'm', 's']) && text.starts_with(|first: char| first.is_ascii_digit());
+    let durations = settings
+        .iter()
+        .filter(|(_, value)| value.as_str().is_some_and(is_duration));
+    let names: Vec<&String> = durations.map(|(name, _)| name).collect();
+    assert!(names.len() >= 5, "{names:?}");
+    let missing = names.iter().filter(|name| !template.contains(&format!("\"{name}\"")));
+    assert_eq!(missing.collect::<Vec<_>>(), Vec::<&&String>::new());
+}
+
 fn kebab(name: &str) -> String {
     let mut flag = String::new();
     for letter in name.chars() {

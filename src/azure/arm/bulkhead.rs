@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
+use hyperlink_engine::failure::Class;
 use hyperlink_engine::urgency::Urgency;
 
 use crate::arm::id::SubscriptionId;
@@ -51,15 +52,21 @@ impl Lane {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn take(&self, permits: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
-        match Arc::clone(permits).try_acquire_owned() {
-            Ok(permit) => Some(permit),
-            Err(_) if !self.answers(Instant::now()) => None,
-            Err(_) => {
-                let permit = tokio::time::timeout(PATIENCE, Arc::clone(permits).acquire_owned());
-                permit.await.ok()?.ok()
+    async fn take(&self, permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Class> {
+        if let Ok(permit) = Arc::clone(permits).try_acquire_owned() {
+            return Ok(permit);
+        }
+        if self.answers(Instant::now()) {
+            let permit = tokio::time::timeout(PATIENCE, Arc::clone(permits).acquire_owned());
+            if let Ok(Ok(permit)) = permit.await {
+                return Ok(permit);
             }
         }
+        // Where others come back it is only a crowd.
+        Err(match self.answers(Instant::now()) {
+            true => Class::Busy,
+            false => Class::Down,
+        })
     }
 
     /// Whether requests come back.
@@ -87,8 +94,8 @@ impl Drop for Permit {
 }
 
 impl Bulkhead {
-    /// A permit for one request; none if too many are under way that do not come back.
-    pub(super) async fn enter(&self, subscription: &SubscriptionId, urgency: Urgency) -> Option<Permit> {
+    /// A permit for one request. The class of the failure if too many are under way: `Down` if they do not come back.
+    pub(super) async fn enter(&self, subscription: &SubscriptionId, urgency: Urgency) -> Result<Permit, Class> {
         let lane = self.lane(subscription);
         let of_routine = match urgency {
             Urgency::Awaited => None,
@@ -102,7 +109,7 @@ impl Bulkhead {
             under_way.sent.insert(number, Instant::now());
             number
         };
-        Some(Permit {
+        Ok(Permit {
             lane,
             number,
             _permits: (permit, of_routine),
@@ -142,16 +149,36 @@ mod tests {
             permits.push(bulkhead.enter(&stuck, Urgency::Awaited).await.unwrap());
         }
         let began = Instant::now();
-        assert!(bulkhead.enter(&stuck, Urgency::Awaited).await.is_none());
+        assert_eq!(refusal(&bulkhead, &stuck).await, Some(Class::Down));
         assert_eq!(began.elapsed(), PATIENCE, "the first one waits");
-        assert!(bulkhead.enter(&stuck, Urgency::Awaited).await.is_none());
+        assert_eq!(refusal(&bulkhead, &stuck).await, Some(Class::Down));
         assert_eq!(began.elapsed(), PATIENCE, "the next one knows");
         assert!(
-            bulkhead.enter(&subscription("b"), Urgency::Awaited).await.is_some(),
+            bulkhead.enter(&subscription("b"), Urgency::Awaited).await.is_ok(),
             "others answer"
         );
         permits.pop();
-        assert!(bulkhead.enter(&stuck, Urgency::Awaited).await.is_some());
+        assert!(bulkhead.enter(&stuck, Urgency::Awaited).await.is_ok());
+    }
+
+    async fn refusal(bulkhead: &Bulkhead, subscription: &SubscriptionId) -> Option<Class> {
+        bulkhead.enter(subscription, Urgency::Awaited).await.err()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn too_large_a_crowd_is_no_outage() {
+        let bulkhead = Arc::new(Bulkhead::default());
+        let requests = (0..4 * MOST).map(async |_| {
+            let permit = bulkhead.enter(&subscription("a"), Urgency::Awaited).await;
+            tokio::time::sleep(Duration::from_millis(1_500)).await;
+            permit.err()
+        });
+        let refused: Vec<_> = futures::future::join_all(requests)
+            .await
+            .into_iter()
+            .flatten()
+            .collect();
+        assert_eq!(refused, vec![Class::Busy; 2 * MOST]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -163,7 +190,7 @@ mod tests {
         let requests = (0..60).map(async |_| {
             let permit = bulkhead.enter(&subscription("a"), Urgency::Awaited).await;
             tokio::time::sleep(Duration::from_millis(50)).await;
-            permit.is_some()
+            permit.is_ok()
         });
         assert!(
             futures::future::join_all(requests)
@@ -182,7 +209,7 @@ mod tests {
             permits.push(bulkhead.enter(&subscription("a"), urgency).await.unwrap());
         }
         let began = Instant::now();
-        assert!(bulkhead.enter(&subscription("a"), Urgency::Awaited).await.is_some());
+        assert!(bulkhead.enter(&subscription("a"), Urgency::Awaited).await.is_ok());
         assert_eq!(began.elapsed(), Duration::ZERO);
     }
 
@@ -193,7 +220,7 @@ mod tests {
         let requests = (0..10 * MOST).map(async |_| {
             let permit = bulkhead.enter(&subscription("a"), Urgency::Awaited).await;
             tokio::time::sleep(Duration::from_millis(100)).await;
-            permit.is_some()
+            permit.is_ok()
         });
         let served = futures::future::join_all(requests).await;
         assert!(served.into_iter().all(|served| served));

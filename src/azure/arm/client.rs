@@ -277,7 +277,7 @@ impl Client {
     /// A permit among the requests to the call's subscription.
     async fn permit(&self, call: &Call<'_>) -> Result<Permit, ArmError> {
         let permit = self.bulkhead.enter(call.subscription, call.reconcile.urgency).await;
-        permit.ok_or_else(|| ArmError::own(Class::Down, TOO_MANY_UNANSWERED))
+        permit.map_err(|class| ArmError::own(class, TOO_MANY_UNANSWERED))
     }
 
     fn within_throttle(&self, call: &Call<'_>) -> Result<(), ArmError> {

@@ -254,6 +254,7 @@ impl ArmError {
     pub fn advice(&self) -> &'static str {
         match self.class {
             Class::Gone => "it does not exist",
+            Class::Busy | Class::Down if self.code == TOO_MANY_UNANSWERED => "Azure has not answered earlier requests",
             Class::Busy => "another operation is under way",
             Class::Throttled if self.code == CALL_BUDGET_EXHAUSTED => "called too often, a defect of Hyperlink",
             Class::Throttled => "Azure's request limit is reached",
@@ -268,7 +269,6 @@ impl ArmError {
                 "it is longer than Hyperlink reads"
             }
             Class::Invalid => "Azure does not accept the request",
-            Class::Down if self.code == TOO_MANY_UNANSWERED => "Azure has not answered earlier requests",
             Class::Down => "Azure gives no usable answer",
         }
     }

@@ -72,7 +72,7 @@ fn every_setting_of_role_ho() {
         ("nat-subnet-id", &subnet),
         ("frontend-match", "address"),
         ("log-format", "json"),
-        ("log-level", "debug,kube_runtime=info"),
+        ("log-level", "debug,,kube_runtime=info,"),
     ])
     .unwrap();
     let management = config.management.unwrap().ho;

@@ -58,6 +58,16 @@ use super::*;
     "hyperlink=loud",
     ": not a log filter: write error, warn, info, debug, trace or target=level, with commas between"
 )]
+#[case(
+    "log-level",
+    "info, hyperlink=debug",
+    ": not a log filter: write error, warn, info, debug, trace or target=level, with commas between"
+)]
+#[case(
+    "log-level",
+    "hyperlink[reconcile]=debug",
+    ": not a log filter: write error, warn, info, debug, trace or target=level, with commas between"
+)]
 fn value_of_another_type_is_refused(#[case] flag: &str, #[case] value: &str, #[case] why: &str) {
     let [error] = &ho(&[(flag, value)]).unwrap_err()[..] else {
         panic!("more than one problem")

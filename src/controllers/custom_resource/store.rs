@@ -283,9 +283,12 @@ impl<R: ServedResource> CustomResourceStore<R> {
 
     /// Those that the role serves and that were refused because another cluster had what they name.
     pub fn contested(&self) -> Vec<Arc<R>> {
-        let contested: Vec<ClusterRef> = self.state().contested.iter().cloned().collect();
-        let found = contested.iter().filter_map(|object| self.get(object));
-        found.filter(|cr| self.serves(cr)).collect()
+        let state = self.state();
+        let served = state.contested.iter().filter(|object| {
+            let namespace = state.namespaces.get(&object.namespace);
+            namespace.is_some_and(|all| all.served().any(|holder| holder.object == **object))
+        });
+        served.filter_map(|object| self.get(object)).collect()
     }
 
     /// Whether any custom resource of a namespace has this finalizer of a role, served or not.

@@ -78,9 +78,9 @@ impl<'a, C: CustomResourceReconciler> Driver<'a, C> {
             outcomes,
             cr,
         } = self.carry_out(Lifecycle::Build, cr).await?;
-        let at_once = controller.remember(cx, &cr, inputs, &mut decision, &outcomes);
+        let earlier = controller.remember(cx, &cr, inputs, &mut decision, &outcomes);
         controller.expedite(cx, Lifecycle::Build, &cr, &decision);
-        let requeue = at_once.unwrap_or_else(|| requeue(cx, &decision, Instant::now()));
+        let requeue = requeue(cx, &decision, Instant::now()).or_earlier(earlier);
         if decision.paused {
             return Ok(ReconcileOutcome::new(cr, requeue, ReconcileResult::Waiting));
         }

@@ -164,6 +164,9 @@ fn records(zone: &ResourceId, identity: &Identity, names: &[impl AsRef<str>]) ->
 /// Why records without an address wait.
 pub const NEEDS_ADDRESS: Why = Why::NeedsValue(Kind::PrivateEndpoint, "the endpoint's address");
 
+/// Why a link waits that is left to `private-router`.
+pub const NEEDS_LINK: Why = Why::Needs("the link of private-router");
+
 /// Why what is in a zone waits that is not ready.
 const NEEDS_ZONE: Why = Why::Needs("its zone");
 
@@ -210,10 +213,21 @@ pub(super) fn proven(desired: &DesiredZone, facts: &Facts) -> Result<PrivateDnsZ
     Ok(zone)
 }
 
-/// The step for the zone or for a link in it. It waits instead of leaving to others what something unread may prove the
-/// cluster's.
+/// The step for the zone. It waits instead of leaving to others what something unread may prove the cluster's.
 pub(super) fn unless_unread(step: Step, desired: &DesiredZone, facts: &Facts) -> Step {
-    match unread_proof(desired, facts).filter(|_| step.left()) {
+    let denied = |body: &Value| desired.zone.owner_tags.deny(body);
+    unless_proof_unread(step, denied, desired, facts)
+}
+
+/// Like [`unless_unread`], for a link in the zone.
+pub(super) fn link_unless_unread(step: Step, link: &VirtualNetworkLink, desired: &DesiredZone, facts: &Facts) -> Step {
+    let denied = |body: &Value| link.owner_tags.deny(body) || !link.leads_to_desired(body);
+    unless_proof_unread(step, denied, desired, facts)
+}
+
+fn unless_proof_unread(step: Step, denied: impl Fn(&Value) -> bool, desired: &DesiredZone, facts: &Facts) -> Step {
+    let is_open = step.left() && step.found.as_ref().is_some_and(|body| !denied(body));
+    match unread_proof(desired, facts).filter(|_| is_open) {
         Some(error) => step.unreadable(error),
         None => step,
     }
@@ -274,7 +288,7 @@ pub(super) fn proven_link(
 fn ensure_link(desired: &DesiredZone, zone: &Value, facts: &Facts) -> Result<Step, Needs> {
     let observed = facts.read(Kind::VirtualNetworkLink, &desired.link.id)?;
     let own = ensure_present(&proven_link(desired, &desired.link, zone, facts)?, observed);
-    let own = unless_unread(own, desired, facts);
+    let own = link_unless_unread(own, &desired.link, desired, facts);
     if !matches!(observed, Observed::Absent | Observed::WriteFailed(_)) {
         return Ok(own);
     }
@@ -296,10 +310,10 @@ fn ensure_link(desired: &DesiredZone, zone: &Value, facts: &Facts) -> Result<Ste
         }
     }
     if desired.defers {
-        return Ok(Step::needs(
+        return Ok(Step::waits(
             Kind::VirtualNetworkLink,
             desired.link.id.clone(),
-            "the link of private-router",
+            NEEDS_LINK,
         ));
     }
     Ok(own)

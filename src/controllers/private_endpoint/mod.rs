@@ -116,6 +116,21 @@ fn expedite_endpoint(cx: &Context, uid: &str, decision: &Decision) {
     cx.arm.observations.expedite(&step.key, wait, now);
 }
 
+/// The first wait before a custom resource sees whether the link of `private-router` is there. Later waits are longer.
+/// What makes the link is in the same process, so this costs no call of Azure's.
+const LINK_POLL: Duration = Duration::from_secs(2);
+
+/// When to reconcile again because a link of a sibling may be there: nothing that this custom resource reads shows it.
+fn awaits_link(cx: &Context, uid: &str, decision: &Decision) -> Option<Requeue> {
+    let key = format!("{uid}/link");
+    if !decision.steps.iter().any(|step| step.why == dns::NEEDS_LINK) {
+        cx.polls.over(&key);
+        return None;
+    }
+    let wait = cx.polls.wait(&key, LINK_POLL, Instant::now());
+    Some(Requeue::new(wait, Requeue::POLL))
+}
+
 fn awaits_connection(endpoint: &Value) -> bool {
     approval(endpoint) != Approval::Approved || address(endpoint).is_none()
 }
@@ -225,6 +240,17 @@ impl CustomResourceReconciler for PrivateEndpointController {
 
     async fn recorded(&self, cx: &Context, cr: AzurePrivateLinkService) -> Result<(), ReconcileError> {
         control_plane::still_stands(cx, cr).await
+    }
+
+    fn remember(
+        &self,
+        cx: &Context,
+        cr: &AzurePrivateLinkService,
+        _: &Self::Inputs,
+        decision: &mut Decision,
+        _: &[Outcome],
+    ) -> Option<Requeue> {
+        awaits_link(cx, &cr.uid().unwrap_or_default(), decision)
     }
 
     fn expedite(&self, cx: &Context, lifecycle: Lifecycle, cr: &AzurePrivateLinkService, decision: &Decision) {

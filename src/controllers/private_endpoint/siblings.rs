@@ -6,9 +6,7 @@
 use kube::ResourceExt;
 
 use crate::api::markers::{CPO_FINALIZER, OAUTH, PRIVATE_ROUTER, SERVICES};
-use crate::api::{AzurePrivateLinkService, ConditionType, held_by};
-use crate::controllers::custom_resource::CustomResource;
-use crate::hypershift::conditions;
+use crate::api::{AzurePrivateLinkService, held_by};
 use crate::hypershift::names;
 
 /// Another custom resource of the same control plane.
@@ -22,18 +20,12 @@ pub struct Sibling {
     pub stays: bool,
     /// Whether it has our finalizer, so that what it shares is deleted with it.
     pub held: bool,
-    /// Of `private-router`: the reason of its condition about private DNS. It changes when the link is there to which
-    /// the others defer.
-    pub dns_reason: Option<String>,
 }
 
 impl Sibling {
     /// What `other` is to its siblings.
     pub fn of(other: &AzurePrivateLinkService, control_plane_deleting: bool) -> Self {
-        let links = other.name_any() == PRIVATE_ROUTER;
-        let dns = conditions::get(other.conditions(), ConditionType::AzurePrivateDNSAvailable).filter(|_| links);
         Self {
-            dns_reason: dns.map(|condition| condition.reason.clone()),
             name: other.name_any(),
             base_domain: other.spec.base_domain.clone(),
             stays: other.metadata.deletion_timestamp.is_none() && !control_plane_deleting,
@@ -119,10 +111,8 @@ impl<'a> SiblingSet<'a> {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
 
     use super::*;
-    use crate::controllers::samples::cr;
 
     fn sibling(name: &str) -> Sibling {
         Sibling {
@@ -130,7 +120,6 @@ mod tests {
             base_domain: Some("example.com".into()),
             stays: true,
             held: true,
-            dns_reason: None,
         }
     }
 
@@ -184,20 +173,6 @@ mod tests {
         let sibling_set = SiblingSet::new(OAUTH, Some("example.com"), &held);
         assert!(sibling_set.keeps() && sibling_set.defers());
         assert!(!SiblingSet::new(PRIVATE_ROUTER, Some("example.com"), &[sibling(OAUTH)]).defers());
-    }
-
-    #[test]
-    fn only_those_that_defer_know_what_a_sibling_says_of_its_dns() {
-        let condition = json!({"type": "AzurePrivateDNSAvailable", "status": "False", "reason": "Provisioning",
-            "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"});
-        let mut other = cr(json!({"conditions": [condition]}), json!({}));
-        assert_eq!(Sibling::of(&other, false).dns_reason.as_deref(), Some("Provisioning"));
-        other.metadata.name = Some(OAUTH.to_owned());
-        assert_eq!(
-            Sibling::of(&other, false).dns_reason,
-            None,
-            "else both would wake each other"
-        );
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use kube::ResourceExt;
 use serde_json::Value;
 
-use super::dns::{DesiredZone, has_our_address, proven, proven_link, unless_unread};
+use super::dns::{DesiredZone, has_our_address, link_unless_unread, proven, proven_link, unless_unread};
 use super::plan::{self, ControlPlaneState, DesiredResources, proven_endpoint};
 use super::served::refused_for;
 use crate::api::markers::CPO_INTENT;
@@ -225,7 +225,7 @@ fn delete_zone(desired: &DesiredZone, facts: &Facts) -> Result<Vec<Step>, Needs>
     }
     let link = proven_link(desired, &desired.link, &body, facts)?;
     let link = ensure_absent(&link, facts.read(Kind::VirtualNetworkLink, &link.id)?);
-    let link = unless_unread(link, desired, facts);
+    let link = link_unless_unread(link, &desired.link, desired, facts);
     if !link.gone() && !link.left() {
         return Ok(vec![link, Step::needs(Kind::PrivateDnsZone, zone.id, "its link to go")]);
     }
@@ -291,7 +291,7 @@ fn links_inside(desired: &DesiredZone, zone: &Value, facts: &Facts) -> Result<Re
         };
         let observed = facts.fresh_read(Kind::VirtualNetworkLink, &link.id)?;
         let step = ensure_absent(&proven_link(desired, link, zone, facts)?, observed);
-        let step = unless_unread(step, desired, facts);
+        let step = link_unless_unread(step, link, desired, facts);
         if step.left() {
             found.others = true;
         } else if !step.gone() {

@@ -84,3 +84,23 @@ async fn connection_that_stays_pending_is_read_ever_less_often() {
     cx.polls.change("u");
     assert_eq!((wait(), wait()), (Duration::ZERO, Duration::from_secs(30)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn link_of_a_sibling_is_asked_for_ever_less_often() {
+    let nobody = tower::service_fn(|_: Request<Body>| std::future::pending::<Result<Response<Body>, BoxError>>());
+    let cx = sample::context_with(kube::Client::new(nobody, "default"), Duration::from_secs(3_600));
+    let id = ResourceId::parse(&guest(&format!("{INTERNAL}/virtualNetworkLinks/oauth"))).unwrap();
+    let mut decision = Decision {
+        steps: vec![Step::waits(Kind::VirtualNetworkLink, id, dns::NEEDS_LINK)],
+        ..Decision::default()
+    };
+    let mut waits = Vec::new();
+    for _ in 0..4 {
+        let wait = awaits_link(&cx, "u", &decision).unwrap().after;
+        waits.push(wait.as_secs());
+        tokio::time::advance(wait).await;
+    }
+    assert_eq!(waits, [2, 2, 4, 8]);
+    decision.steps.clear();
+    assert_eq!(awaits_link(&cx, "u", &decision), None);
+}

@@ -12,6 +12,7 @@ use crate::azure::arm::id::{ResourceId, same};
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_link_service::{OwnedPrivateLinkService, frontends};
 use crate::azure::owner_tags::{Stamp, Stamped};
+use crate::engine::failure::Class;
 use crate::engine::resource::Owned;
 use crate::hypershift::identity::Identity;
 use crate::hypershift::names;
@@ -31,7 +32,7 @@ pub(super) fn owned(id: ResourceId, identity: &Identity, basis: Basis<'_>) -> Ow
     }
 }
 
-/// The service, `proven` if it is known or shown to be the cluster's. A proof that cannot be read stops the decision.
+/// The service, `proven` if it is known or shown to be the cluster's. A proof that cannot be read just now stops the decision.
 pub(super) fn prove(mut desired: OwnedPrivateLinkService, basis: Basis<'_>) -> Result<OwnedPrivateLinkService, Stop> {
     desired.proven = basis.facts.proven.contains(&desired.id);
     let Some(body) = basis.facts.read(Kind::PrivateLinkService, &desired.id)?.found() else {
@@ -59,7 +60,8 @@ fn forwards_to_service(body: &Value, basis: Basis<'_>) -> Result<bool, Stop> {
     }
     match frontend::find(basis) {
         Ok(frontend) => Ok(same(&frontend.id, only)),
-        Err(Stop::Blocked(problem)) if problem.class.is_none() => Ok(false),
+        // What Azure refuses for good must not hold up a deletion for ever.
+        Err(Stop::Blocked(problem)) if !problem.class.is_some_and(Class::is_transient) => Ok(false),
         Err(stop) => Err(stop),
     }
 }

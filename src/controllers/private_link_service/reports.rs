@@ -24,10 +24,11 @@ pub(super) async fn guest_lock(cx: &Context, cr: &AzurePrivateLinkService, hoste
     let is_new = cx.runtime.events.begins(&uid, "guest lock", note.as_deref());
     if let (true, Some(note), Some(hosted)) = (is_new, note, hosted) {
         let event = Event::new(What::Refused, note);
-        cx.runtime
-            .events
-            .emit_elsewhere(&cr.object_ref(&()), std::slice::from_ref(hosted), &[event])
-            .await;
+        let events = &cx.runtime.events;
+        if !events.emit_elsewhere(&cr.object_ref(&()), hosted, &event).await {
+            // It is tried again as long as the lock stands.
+            events.begins(&uid, "guest lock", None);
+        }
     }
 }
 

@@ -200,7 +200,6 @@ fn state() -> ControlPlaneState {
         base_domain: Some("example.com".into()),
         stays: true,
         held: true,
-        dns_reason: None,
     };
     ControlPlaneState {
         siblings: vec![sibling],
@@ -231,7 +230,7 @@ fn problem() -> Problem {
 /// What the inputs are changed to, by the field that differs.
 type Change = (&'static str, fn(&mut ControlPlaneState));
 
-const CHANGES: [Change; 19] = [
+const CHANGES: [Change; 18] = [
     ("control plane", |state| state.control_plane = Err(problem())),
     ("identity", |state| {
         change_control_plane(state, |found| found.identity.cluster_id = "other".into());
@@ -253,9 +252,6 @@ const CHANGES: [Change; 19] = [
     ("sibling's base domain", |state| state.siblings[0].base_domain = None),
     ("sibling's deletion", |state| state.siblings[0].stays = false),
     ("sibling's finalizer", |state| state.siblings[0].held = false),
-    ("sibling's DNS", |state| {
-        state.siblings[0].dns_reason = Some("AzureSuccess".into())
-    }),
     ("voucher", |state| state.voucher = Voucher::Conditions),
     ("refusal by the HostedCluster", |state| {
         change_vouched(state, |vouched| vouched.refusal = Some(problem()));
@@ -294,7 +290,6 @@ fn name_every_field(state: &ControlPlaneState) {
         base_domain: _,
         stays: _,
         held: _,
-        dns_reason: _,
     } = &state.siblings[0];
     let Vouched {
         refusal: _,
