@@ -1,6 +1,5 @@
 //! The internal frontends of load balancers, in lists that many clusters share.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use hyperlink_engine::client::Reconcile;
@@ -8,13 +7,10 @@ use hyperlink_engine::lists::{Lists, in_time};
 use tokio::time::Instant;
 
 use super::kinds::Kind;
-use super::kinds::load_balancer::{Frontend, internal_frontends};
+use super::kinds::load_balancer::{Frontend, FrontendList, internal_frontends};
 use crate::arm::client::Client;
 use crate::arm::error::ArmError;
 use crate::arm::id::{SubscriptionId, lower};
-
-/// The frontends that a list shows, which all who read it share; or why there is none.
-pub type FrontendList = Result<Arc<Vec<Frontend>>, ArmError>;
 
 /// The frontends of one process, by the path of the list of load balancers.
 #[derive(Debug, Default)]

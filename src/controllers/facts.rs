@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::azure::arm::error::ArmError;
 use crate::azure::arm::id::{ResourceId, SubscriptionId};
 use crate::azure::cloud::Observed;
-use crate::azure::frontends::FrontendList;
 use crate::azure::kinds::Kind;
+use crate::azure::kinds::load_balancer::FrontendList;
 
 /// The greatest age of a list that is searched for a frontend that must have just appeared, and so how soon it can be
 /// read again. Whatever appears, and wherever, the list is not read more often.

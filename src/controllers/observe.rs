@@ -11,8 +11,8 @@ use super::facts::{Facts, NEW_LIST_AGE, Need, Needs};
 use super::reconciler::ServedResource;
 use crate::azure::arm::id::SubscriptionId;
 use crate::azure::cloud::Observed;
-use crate::azure::frontends::FrontendList;
 use crate::azure::kinds::Kind;
+use crate::azure::kinds::load_balancer::FrontendList;
 use crate::engine::client::Reconcile;
 use crate::runtime::polls;
 

@@ -2,10 +2,12 @@
 
 use std::collections::HashSet;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::{Kind, KindSpec, NETWORK, NETWORK_API, Rules};
+use crate::arm::error::ArmError;
 use crate::arm::id::{ResourceId, lower};
 use crate::body::id_at;
 
@@ -37,6 +39,9 @@ pub struct Frontend {
     /// The subnet that the address is in.
     pub subnet: ResourceId,
 }
+
+/// The frontends that a list shows, which all who read it share; or why there is none.
+pub type FrontendList = Result<Arc<Vec<Frontend>>, ArmError>;
 
 /// The internal frontends of a list of load balancers, each once: a load balancer that changes between two pages is
 /// listed twice. Public frontends, and those without an address yet, are left out.

@@ -9,7 +9,7 @@ use super::*;
 use crate::azure::arm::error::ArmError;
 use crate::azure::arm::id::{SubscriptionId, lower};
 use crate::azure::arm::scope::AzureScope;
-use crate::azure::frontends::FrontendList;
+use crate::azure::kinds::load_balancer::FrontendList;
 use crate::controllers::private_link_service::samples::{inputs, settings};
 use crate::controllers::samples::{MANAGEMENT, cr, decided, guest, id, identity, management};
 use crate::engine::failure::Class;
