@@ -21,8 +21,8 @@ impl Frontends {
     /// list is older, one call reads it again.
     ///
     /// # Errors
-    /// A failure is shared too, but for that of a list that was not sent. Its `retry_after` is the time for which the list is
-    /// still not tried again.
+    /// A failure is shared too, but for that of a list that was not sent. Its `retry_after` is the time for which the
+    /// list is still not tried again.
     pub async fn list(
         &self,
         client: &Client,

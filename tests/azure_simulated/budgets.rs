@@ -125,7 +125,7 @@ async fn throttled_reads_of_20_clusters_exhaust_no_call_budget() {
     fleet
         .sim
         .faults(&[(json!({"path": "/virtualNetworks/workers$", "times": 1}), held)]);
-    let network = id(&format!("{}/virtualNetworks/workers", GUEST));
+    let network = id(&format!("{GUEST}/virtualNetworks/workers"));
     let reader = fleet.sim.reader();
     reader.read(Kind::VirtualNetwork, &network).await;
     fleet.sim.counted.exhausted.lock().unwrap().clear();

@@ -19,8 +19,8 @@ const MOST: usize = 16;
 /// How many of them may be requests for which nobody waits.
 const ROUTINE: usize = 12;
 
-/// How long a request to a subscription waits while so many others to it are under way. If none has come back for longer,
-/// the subscription does not answer, and none waits.
+/// How long a request to a subscription waits while so many others to it are under way. If none has come back for
+/// longer, the subscription does not answer, and none waits.
 ///
 /// Rule: `docs/sizing.md`.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -32,7 +32,8 @@ pub(super) fn owned(id: ResourceId, identity: &Identity, basis: Basis<'_>) -> Ow
     }
 }
 
-/// The service, `proven` if it is known or shown to be the cluster's. A proof that cannot be read just now stops the decision.
+/// The service, `proven` if it is known or shown to be the cluster's. A proof that cannot be read just now stops the
+/// decision.
 pub(super) fn prove(mut desired: OwnedPrivateLinkService, basis: Basis<'_>) -> Result<OwnedPrivateLinkService, Stop> {
     desired.proven = basis.facts.proven.contains(&desired.id);
     let Some(body) = basis.facts.read(Kind::PrivateLinkService, &desired.id)?.found() else {
