@@ -311,8 +311,8 @@ pub fn shipped_actions(role: &str) -> Result<Vec<String>> {
 
 /// The seed of the simulator: subscriptions, identities, rights and the management network.
 ///
-/// The identities may do the shipped actions, except one `denied` action of one role; `quotas` are those of the
-/// management subscription, `switches` those of the simulator.
+/// The identities may do the shipped actions, except one `denied` action of one role; `quotas` are those of each
+/// subscription, `switches` those of the simulator.
 ///
 /// # Errors
 ///
@@ -335,8 +335,8 @@ pub fn world(token_keys: &Value, denied: Option<(Role, &str)>, quotas: &Value, s
     Ok(json!({
         "switches": switches,
         "tenants": [{"id": TENANT, "principals": [ho, cpo, administrator]}],
-        "subscriptions": [{"id": MANAGEMENT, "tenant": TENANT, "quotas": quotas}, {"id": GUEST, "tenant": TENANT},
-            {"id": OTHER_GUEST, "tenant": TENANT}],
+        "subscriptions": [{"id": MANAGEMENT, "tenant": TENANT, "quotas": quotas},
+            {"id": GUEST, "tenant": TENANT, "quotas": quotas}, {"id": OTHER_GUEST, "tenant": TENANT, "quotas": quotas}],
         "roles": [
             {"object_id": HO_OBJECT, "scope": format!("/subscriptions/{MANAGEMENT}"), "actions": actions(Role::Ho)?},
             {"object_id": CPO_OBJECT, "scope": format!("/subscriptions/{GUEST}"), "actions": actions(Role::Cpo)?},

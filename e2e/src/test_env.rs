@@ -206,7 +206,7 @@ impl TestEnv {
         Self::start(Listens::ForNodes(address), preset, None, &json!({}), &json!({})).await
     }
 
-    /// Starts a test environment with other quotas of the management subscription than Azure's defaults, and other
+    /// Starts a test environment with other quotas of each subscription than Azure's defaults, and other
     /// switches of the simulator. Azure's support raises some quotas on request.
     ///
     /// # Errors

@@ -41,6 +41,30 @@ pub(super) struct Crowd {
     report: Report,
 }
 
+/// A test environment between two pairs of processes.
+pub(super) struct Stopped {
+    kube: kube::Client,
+    test_env: TestEnv,
+    report: Report,
+}
+
+impl Stopped {
+    pub(super) fn test_env(&self) -> &TestEnv {
+        &self.test_env
+    }
+
+    /// Starts both roles anew.
+    pub(super) async fn started(self, program: &Path, flags: &[(&str, &str)]) -> Result<Crowd> {
+        let suffix = format!("-{}", uuid::Uuid::new_v4().simple());
+        Ok(Crowd {
+            processes: start(program, &self.test_env, &suffix, flags).await?,
+            kube: self.kube,
+            test_env: self.test_env,
+            report: self.report,
+        })
+    }
+}
+
 /// Measures many clusters at once.
 ///
 /// # Errors
@@ -68,7 +92,7 @@ pub(super) fn clusters(test_env: &TestEnv, name: &str, number: usize) -> Vec<Hos
 }
 
 impl Crowd {
-    /// Starts both roles without any cluster yet; `quotas` are those of the management subscription.
+    /// Starts both roles without any cluster yet; `quotas` are those of each subscription.
     pub(super) async fn start(preset: Preset, program: &Path, quotas: &Value) -> Result<Self> {
         let test_env = test_env(preset, quotas).await?;
         Ok(Self {
@@ -95,10 +119,23 @@ impl Crowd {
 
     /// Replaces the processes by new ones, whose observation cache is empty.
     pub(super) async fn restarted(self, program: &Path, flags: &[(&str, &str)]) -> Result<Self> {
+        self.stopped().await?.started(program, flags).await
+    }
+
+    /// Stops the processes, to start others later.
+    pub(super) async fn stopped(self) -> Result<Stopped> {
         stop(self.processes).await?;
-        let suffix = format!("-{}", uuid::Uuid::new_v4().simple());
-        let processes = start(program, &self.test_env, &suffix, flags).await?;
-        Ok(Self { processes, ..self })
+        Ok(Stopped {
+            kube: self.kube,
+            test_env: self.test_env,
+            report: self.report,
+        })
+    }
+
+    /// The memory of each role's process, in MiB.
+    pub(super) fn memory(&self) -> Result<Vec<(&'static str, f64)>> {
+        let memory = |one: &Hyperlink| Ok((one.role().as_str(), mebibytes(one.process().rss().context("no VmRSS")?)));
+        self.processes.iter().map(memory).collect()
     }
 
     /// Advances the simulator's clock by 300 s, after which Azure's request budgets are full again. The many resyncs of
@@ -161,14 +198,9 @@ impl Crowd {
         ));
         let refused = count(&calls, |call| call.is_write() && call.status >= 400);
         self.figure(Figure::without_goal(name("refused writes"), refused, "calls"));
-        for at in 0..self.processes.len() {
-            let role = self.processes[at].role().as_str();
-            let rss = mebibytes(self.processes[at].process().rss().context("no VmRSS")?);
-            self.figure(Figure::without_goal(
-                format!("RSS of {role}, {CLUSTERS} clusters"),
-                rss,
-                "MiB",
-            ));
+        for (role, rss) in self.memory()? {
+            let name = format!("RSS of {role}, {CLUSTERS} clusters");
+            self.figure(Figure::without_goal(name, rss, "MiB"));
         }
         Ok(())
     }

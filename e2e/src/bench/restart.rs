@@ -1,23 +1,33 @@
-//! A restart beside many clusters that are as desired: what it reads, and how soon a new cluster is available meanwhile.
+//! Restarts beside many clusters that are as desired: what a start reads, how soon a new cluster is available
+//! meanwhile, what the clusters need afterwards, and what another subscription's cluster notices when theirs hangs.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use super::crowd::{Crowd, clusters};
 use super::figures::Figure;
-use super::{Report, count};
+use super::{PATIENCE, Report, count};
 use crate::azure_sim::Preset;
-use crate::test_env::Call;
+use crate::hosted_cluster::HostedCluster;
+use crate::shared_env::control;
+use crate::test_env::{Call, TestEnv};
+use crate::wait::eventually;
 
 /// How many clusters are as desired, in one guest subscription and on one load balancer.
-const CLUSTERS: usize = 100;
-/// How long after a start its calls are counted.
+const CLUSTERS: usize = 500;
+/// More zones than Azure's default, which 500 clusters with a base domain use up.
+const ZONES: usize = 2 * CLUSTERS + 10;
+/// How long after a start its calls are counted, and for how long those of clusters at rest.
 const COUNTED: Duration = Duration::from_secs(300);
 /// How long after a start a new cluster comes.
 const BUSY: Duration = Duration::from_secs(45);
+/// How long a subscription that hangs leaves calls unanswered.
+const HANGS: Duration = Duration::from_secs(60);
+/// The time between two advances of the clock while the clusters come, so that they do not wait for budgets.
+const ADVANCE: Duration = Duration::from_secs(2);
 
 /// Measures restarts.
 ///
@@ -25,36 +35,139 @@ const BUSY: Duration = Duration::from_secs(45);
 ///
 /// Something cannot be measured.
 pub(super) async fn run(preset: Preset, program: &Path) -> Result<Report> {
-    let quotas = json!({"pls_per_load_balancer": CLUSTERS + 2});
+    let quotas = json!({"pls_per_load_balancer": CLUSTERS + 10, "zones": ZONES});
     let mut crowd = Crowd::start(preset, program, &quotas).await?;
+    let nat_subnet = nat_subnet(crowd.test_env()).await?;
+    let beside = clusters(crowd.test_env(), "beside", 1).remove(0);
+    let beside = beside
+        .with_nat_subnet(&nat_subnet)
+        .in_subscription(&crowd.test_env().azure().other_guest_subscription);
+    let mut all = with_nat_subnet(clusters(crowd.test_env(), "as-desired", CLUSTERS), &nat_subnet);
+    all.push(beside.clone());
     eprintln!("{CLUSTERS} clusters come");
-    let as_desired = clusters(crowd.test_env(), "as_desired", CLUSTERS);
-    crowd.bring_up(&as_desired, CLUSTERS).await?;
-    crowd.refill_budgets().await?;
-    let idle = one(&crowd, "idle").await?;
+    bring_up(&crowd, &all).await?;
+    let idle = one(&crowd, "idle", &nat_subnet).await?;
+    let mut figures = Vec::new();
+
+    eprintln!("a restart, and rest");
     crowd = crowd.restarted(program, &[]).await?;
     crowd.refill_budgets().await?;
-    let since = crowd.test_env().oracle().last_call().await?;
-    tokio::time::sleep(COUNTED).await;
-    let calls = crowd.test_env().oracle().journal(since).await?;
+    figures.extend(start_and_rest(&crowd).await?);
+
+    eprintln!("a new cluster after a restart");
     crowd = crowd.restarted(program, &[]).await?;
     crowd.refill_budgets().await?;
     tokio::time::sleep(BUSY).await;
-    let meanwhile = one(&crowd, "meanwhile").await?;
-    crowd.stop().await?;
-    let name = |what: &str| format!("restart beside {CLUSTERS} clusters, {what}");
-    let throttled = count(&calls, |call| call.status == 429);
-    Ok(Report::of(vec![
-        Figure::new(name("calls in the first 5 minutes"), calls.len() as f64, "calls", 60.0),
-        Figure::new(name("throttled"), throttled, "calls", 0.0),
-        Figure::new(name("writes"), count(&calls, Call::is_write), "calls", 0.0),
-        Figure::without_goal(name("a new cluster before it"), idle, "s"),
-        Figure::new(name("a new cluster meanwhile"), meanwhile, "s", idle * 1.2),
-    ]))
+    let meanwhile = one(&crowd, "meanwhile", &nat_subnet).await?;
+    figures.push(Figure::without_goal(name("a new cluster before it"), idle, "s"));
+    figures.push(Figure::new(name("a new cluster meanwhile"), meanwhile, "s", idle * 1.2));
+
+    eprintln!("beside a subscription that hangs");
+    let (restarted, without) = repaired(crowd, program, &beside).await?;
+    hang(restarted.test_env()).await?;
+    let (restarted, with) = repaired(restarted, program, &beside).await?;
+    figures.push(Figure::without_goal(name("repair of another's cluster"), without, "s"));
+    let hangs = name("repair of another's cluster while their subscription hangs");
+    figures.push(Figure::new(hangs, with, "s", without * 1.2));
+    restarted.stop().await?;
+    Ok(Report::of(figures))
+}
+
+fn name(what: &str) -> String {
+    format!("restart beside {CLUSTERS} clusters, {what}")
+}
+
+/// One NAT subnet for all clusters, with room for a service of each.
+async fn nat_subnet(test_env: &TestEnv) -> Result<String> {
+    let id = format!("{}/subnets/given", test_env.azure().management_vnet);
+    let subnet = json!({"properties": {
+        "addressPrefix": "10.226.0.0/16", "privateLinkServiceNetworkPolicies": "Disabled"}});
+    test_env.oracle().drift_put(&id, &subnet).await?;
+    Ok(id)
+}
+
+fn with_nat_subnet(all: Vec<HostedCluster>, id: &str) -> Vec<HostedCluster> {
+    all.into_iter().map(|cluster| cluster.with_nat_subnet(id)).collect()
+}
+
+/// Creates all of these clusters while the simulator's clock runs ahead.
+async fn bring_up(crowd: &Crowd, all: &[HostedCluster]) -> Result<()> {
+    let ahead = async {
+        loop {
+            tokio::time::sleep(ADVANCE).await;
+            crowd.refill_budgets().await?;
+        }
+    };
+    tokio::select! {
+        up = crowd.bring_up(all, all.len()) => up.map(drop),
+        failed = ahead => failed,
+    }
 }
 
 /// After how many seconds one more cluster is available.
-async fn one(crowd: &Crowd, name: &str) -> Result<f64> {
-    let times = crowd.bring_up(&clusters(crowd.test_env(), name, 1), 1).await?;
+async fn one(crowd: &Crowd, name: &str, nat_subnet: &str) -> Result<f64> {
+    let cluster = with_nat_subnet(clusters(crowd.test_env(), name, 1), nat_subnet);
+    crowd.refill_budgets().await?;
+    let times = crowd.bring_up(&cluster, 1).await?;
     times.first().copied().context("no cluster")
+}
+
+/// What a process calls in its first minutes, and in as many after them.
+async fn start_and_rest(crowd: &Crowd) -> Result<Vec<Figure>> {
+    let oracle = crowd.test_env().oracle();
+    let since = oracle.last_call().await?;
+    tokio::time::sleep(COUNTED).await;
+    let first = oracle.journal(since).await?;
+    let since = oracle.last_call().await?;
+    tokio::time::sleep(COUNTED).await;
+    let rest = oracle.journal(since).await?;
+    let each = rest.len() as f64 / CLUSTERS as f64;
+    let throttled = |calls: &[Call]| count(calls, |call| call.status == 429);
+    let mut figures = vec![
+        Figure::new(name("calls in the first 5 minutes"), first.len() as f64, "calls", 60.0),
+        Figure::new(name("throttled"), throttled(&first) + throttled(&rest), "calls", 0.0),
+        Figure::new(
+            name("writes"),
+            count(&first, Call::is_write) + count(&rest, Call::is_write),
+            "calls",
+            0.0,
+        ),
+        Figure::new(name("calls per cluster in the next 5 minutes"), each, "calls", 0.3),
+    ];
+    for (role, memory) in crowd.memory()? {
+        figures.push(Figure::new(
+            format!("RSS of {role}, {CLUSTERS} clusters"),
+            memory,
+            "MiB",
+            60.0,
+        ));
+    }
+    Ok(figures)
+}
+
+/// After how many seconds a new process has repaired a cluster whose endpoint was deleted before it started.
+async fn repaired(crowd: Crowd, program: &Path, cluster: &HostedCluster) -> Result<(Crowd, f64)> {
+    let endpoint = cluster.endpoint();
+    let stopped = crowd.stopped().await?;
+    stopped.test_env().oracle().drift_delete(&endpoint).await?;
+    let crowd = stopped.started(program, &[]).await?;
+    let began = Instant::now();
+    let oracle = crowd.test_env().oracle();
+    eventually("the endpoint is written again", PATIENCE, || async {
+        let found = oracle.resources(&endpoint).await?;
+        ensure!(!found.is_empty(), "it is not there");
+        Ok(())
+    })
+    .await?;
+    let elapsed = began.elapsed().as_secs_f64();
+    cluster.becomes_available(crowd.test_env(), PATIENCE).await?;
+    Ok((crowd, elapsed))
+}
+
+/// From now on the clusters' subscription leaves each call unanswered for a while.
+async fn hang(test_env: &TestEnv) -> Result<()> {
+    let path = format!("^/subscriptions/{}/", test_env.azure().guest_subscription);
+    let delay = json!({"delay_ms": HANGS.as_millis() as u64});
+    let rules = json!([{"match": {"path": path, "times": 1_000_000_000}, "do": delay}]);
+    control(test_env, reqwest::Method::PUT, "/faults", rules).await
 }
