@@ -18,6 +18,7 @@ use hyperlink::controllers::private_link_service::teardown::teardown;
 use hyperlink::engine::plan::Verb;
 use hyperlink::hypershift::identity::{DeletedCluster, Identity};
 use hyperlink::hypershift::intent::{self, CpoIntent, HoIntent};
+use hyperlink::hypershift::management_scopes::ManagementScope;
 use hyperlink::hypershift::names;
 use hyperlink::hypershift::problem::Problem;
 use jiff::Timestamp;
@@ -160,6 +161,7 @@ fn answer(facts: &mut Facts, need: Need, identity: &Identity, absences: u8) {
 fn inputs_of(identity: &Identity) -> PrivateLinkServiceInputs {
     PrivateLinkServiceInputs {
         identity: Ok(identity.clone()),
+        management_scope: None,
         own: Some(identity.clone()),
         hosted_cluster: None,
         paused: None,
@@ -182,8 +184,11 @@ fn settings() -> Settings {
     Settings {
         cloud: "AzurePublicCloud",
         management_cluster: "5e1f0a3c-7b2d-4c68-9e14-2a6d8f0b4c35".into(),
-        subscription: SubscriptionId::parse(SUB).unwrap(),
-        resource_group: "mgmt".into(),
+        scope: ManagementScope {
+            subscription: SubscriptionId::parse(SUB).unwrap(),
+            resource_group: "mgmt".into(),
+        },
+        other_scopes: Vec::new(),
         nat: NatSubnetRules {
             prefix_length: 28,
             pool: None,

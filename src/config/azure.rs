@@ -9,6 +9,7 @@ use crate::api::Role;
 use crate::azure::arm::auth::{AzureCloud, CloudError, CredentialSource, CredentialsFile};
 use crate::azure::arm::https::{HttpSettings, ProxySettings};
 use crate::azure::arm::id::SubscriptionId;
+use crate::hypershift::management_scopes::{ManagementScope, ManagementScopes};
 
 const ARM_ENDPOINT: &str = "--arm-endpoint (or HYPERLINK_ARM_ENDPOINT)";
 const AUTHORITY: &str = "--authority (or AZURE_AUTHORITY_HOST)";
@@ -30,10 +31,8 @@ pub struct Azure {
 /// The settings of role `ho`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Management {
-    /// Subscription of the load balancers and Private Link Services.
-    pub subscription: SubscriptionId,
-    /// Resource group of the load balancers and Private Link Services.
-    pub resource_group: String,
+    /// Where the load balancers and Private Link Services of which clusters are.
+    pub scopes: ManagementScopes,
     /// The other settings of the role.
     pub ho: Ho,
 }
@@ -130,27 +129,45 @@ pub(super) fn management(
     environment: &Environment,
     problems: &mut Problems,
 ) -> Option<Management> {
-    let subscription = match &ho.subscription {
-        Some(subscription) => Some(subscription.clone()),
-        None => subscription_of(credential, environment, problems),
+    let scopes = match (&ho.management_scopes, &ho.resource_group) {
+        (Some(scopes), None) => Some(scopes.clone()),
+        (scopes, _) => {
+            let scopes = scopes.clone().unwrap_or_default();
+            let usual = usual_scope(&ho, credential, environment, problems);
+            usual.map(|usual| scopes.with_default(Some(usual)))
+        }
     };
-    let missing = "--resource-group (or AZURE_RESOURCE_GROUP) is missing; role ho needs it";
-    let resource_group = problems.check(ho.resource_group.clone().ok_or(missing));
     let length = ho.nat_prefix_length;
     if let Some(pool) = ho.nat_address_pool.filter(|pool| pool.prefix_len() > length) {
         problems.add(format!(
             "--nat-address-pool {pool} has no room for a NAT subnet of --nat-prefix-length {length}"
         ));
     }
-    if let (Some(subscription), Some(subnet)) = (&subscription, &ho.nat_subnet_id)
-        && subnet.subscription() != subscription
-    {
-        problems.add("--nat-subnet-id is not in --subscription");
+    if let (Some(scopes), Some(subnet)) = (&scopes, &ho.nat_subnet_id) {
+        let mut all = scopes.all().into_iter();
+        if !all.any(|scope| *subnet.subscription() == scope.subscription) {
+            problems.add("--nat-subnet-id is in no subscription of --subscription and --management-scopes");
+        }
     }
-    Some(Management {
+    Some(Management { scopes: scopes?, ho })
+}
+
+/// The management scope of all clusters that are in no other.
+fn usual_scope(
+    ho: &Ho,
+    credential: Option<&CredentialSource>,
+    environment: &Environment,
+    problems: &mut Problems,
+) -> Option<ManagementScope> {
+    let subscription = match &ho.subscription {
+        Some(subscription) => Some(subscription.clone()),
+        None => subscription_of(credential, environment, problems),
+    };
+    let missing = "--resource-group (or AZURE_RESOURCE_GROUP) is missing; role ho needs it";
+    let resource_group = problems.check(ho.resource_group.clone().ok_or(missing));
+    Some(ManagementScope {
         subscription: subscription?,
         resource_group: resource_group?,
-        ho,
     })
 }
 

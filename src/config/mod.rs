@@ -107,7 +107,7 @@ impl RunSettings {
 }
 
 impl PlanSettings {
-    /// As [`RunSettings::resolve`]. Without a role it is cpo, and ho too where its resource group is given.
+    /// As [`RunSettings::resolve`]. Without a role it is cpo, and ho too where its resource group or its management scopes are given.
     ///
     /// # Errors
     ///
@@ -116,7 +116,8 @@ impl PlanSettings {
         let mut roles = BTreeSet::from_iter(self.scope.roles.iter().copied());
         if roles.is_empty() {
             roles.insert(Role::Cpo);
-            roles.extend(self.ho.resource_group.as_ref().map(|_| Role::Ho));
+            let is_given = self.ho.resource_group.is_some() || self.ho.management_scopes.is_some();
+            roles.extend(is_given.then_some(Role::Ho));
         }
         config(self, roles, None, environment, Problems::default())
     }

@@ -14,6 +14,7 @@ use super::value::{self, duration, namespace};
 use crate::api::Role;
 use crate::azure::arm::id::{ResourceId, SubscriptionId};
 use crate::azure::arm::scope::AzureScope;
+use crate::hypershift::management_scopes::ManagementScopes;
 use crate::hypershift::names::FrontendMatch;
 use crate::scopes_file::ScopesFile;
 use crate::telemetry;
@@ -183,14 +184,19 @@ pub(super) enum CredentialKind {
 /// What only role `ho` uses.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct Ho {
-    /// Subscription of the management cluster's load balancers and Private Link Services. Required for role ho. [unit:
-    /// UUID] [default: subscriptionId of AZURE_CREDENTIALS_FILE]
+    /// Subscription of the management cluster's load balancers and Private Link Services. Required for role ho without
+    /// --management-scopes. [unit: UUID] [default: subscriptionId of AZURE_CREDENTIALS_FILE]
     #[arg(long, env = "AZURE_SUBSCRIPTION_ID", value_name = "ID", value_parser = value::subscription)]
     pub(super) subscription: Option<SubscriptionId>,
     /// Resource group of the management cluster's load balancers and Private Link Services. [unit: resource group]
-    /// [default: none; required for role ho]
+    /// [default: none; required for role ho without --management-scopes]
     #[arg(long, env = "AZURE_RESOURCE_GROUP", value_name = "NAME", value_parser = value::resource_group)]
     pub(super) resource_group: Option<String>,
+    /// Which HostedClusters have their load balancers and Private Link Services in another subscription or resource
+    /// group. All others have them where --subscription and --resource-group say. It is read once, at the start. [unit:
+    /// path of a YAML or JSON file] [default: none; all have them there]
+    #[arg(long, env = "HYPERLINK_MANAGEMENT_SCOPES", value_name = "FILE", value_parser = value::management_scopes)]
+    pub(super) management_scopes: Option<ManagementScopes>,
     /// A further ARM scope, used before, in which role ho may change and delete the resources that it owns. If the
     /// scope is a group of the subscription, ho also searches it for load balancers, before the whole subscription. May
     /// be repeated. [unit: /subscriptions/ID[/resourceGroups/NAME]] [default: none]
@@ -208,7 +214,7 @@ pub struct Ho {
     pub nat_address_pool: Option<Ipv4Net>,
     /// One NAT subnet for all clusters whose load balancer is in its network and whose HostedCluster names no NAT
     /// subnet. Role ho uses this subnet and never changes it. A Private Link Service in another subnet stays there.
-    /// [unit: ARM id of a subnet of --subscription] [default: none; each cluster gets a NAT subnet]
+    /// [unit: ARM id of a subnet of a management scope's subscription] [default: none; each cluster gets a NAT subnet]
     #[arg(long, env = "HYPERLINK_NAT_SUBNET_ID", value_name = "ID", value_parser = value::subnet)]
     pub nat_subnet_id: Option<ResourceId>,
     /// How role ho recognises the load balancer frontend of a Service: by the name that Azure's cloud provider gives

@@ -12,6 +12,7 @@ use super::*;
 use crate::azure::arm::auth::{AzureCloud, CredentialSource};
 use crate::azure::arm::id::SubscriptionId;
 use crate::azure::arm::scope::AzureScope;
+use crate::hypershift::management_scopes::{ManagementScope, ManagementScopes};
 use crate::hypershift::names::FrontendMatch;
 use crate::runtime::leader::LeaseTimes;
 use crate::telemetry::Format;
@@ -116,11 +117,14 @@ fn defaults_are_those_of_the_help() {
     assert_eq!(
         config.management,
         Some(Management {
-            subscription: SubscriptionId::parse(SUBSCRIPTION).unwrap(),
-            resource_group: "management".into(),
+            scopes: ManagementScopes::one(ManagementScope {
+                subscription: SubscriptionId::parse(SUBSCRIPTION).unwrap(),
+                resource_group: "management".into(),
+            }),
             ho: Ho {
                 subscription: Some(SubscriptionId::parse(SUBSCRIPTION).unwrap()),
                 resource_group: Some("management".into()),
+                management_scopes: None,
                 also_manage: vec![],
                 nat_prefix_length: 28,
                 nat_address_pool: None,

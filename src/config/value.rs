@@ -15,6 +15,7 @@ use crate::azure::arm::auth::CloudError;
 use crate::azure::arm::id::{self, ResourceId, SubscriptionId};
 use crate::azure::arm::scope::AzureScope;
 use crate::azure::kinds::Kind;
+use crate::hypershift::management_scopes::ManagementScopes;
 use crate::hypershift::names::{self, FrontendMatch};
 use crate::scopes_file::{ScopesFile, ScopesFileError};
 use crate::telemetry;
@@ -76,6 +77,12 @@ pub(super) fn readable_file(text: &str) -> Result<PathBuf, String> {
 
 pub(super) fn scopes_file(text: &str) -> Result<ScopesFile, ScopesFileError> {
     ScopesFile::read(text.as_ref())
+}
+
+pub(super) fn management_scopes(text: &str) -> Result<ManagementScopes, String> {
+    let read = std::fs::read_to_string(text);
+    let text = read.map_err(|error| format!("it cannot be read: {}", error.kind()))?;
+    ManagementScopes::parse(&text).map_err(|error| error.to_string())
 }
 
 pub(super) fn cloud(text: &str) -> Result<&'static str, CloudError> {

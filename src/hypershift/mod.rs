@@ -7,6 +7,7 @@ pub mod conditions;
 pub mod host_names;
 pub mod identity;
 pub mod intent;
+pub mod management_scopes;
 pub mod names;
 pub mod owner;
 pub mod problem;

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::controllers::preview::Preview;
 use crate::controllers::private_link_service::PrivateLinkServiceController;
 use crate::controllers::private_link_service::nat_prefix::NatSubnetRules;
-use crate::controllers::private_link_service::settings::Settings;
+use crate::controllers::private_link_service::settings::{ScopedSettings, Settings};
 use crate::controllers::watch;
 use crate::http::ReadinessItem;
 use crate::hypershift::cluster_index::ClusterIndex;
@@ -76,16 +76,16 @@ fn sums_up(config: &Config) -> bool {
     config.management.as_ref().is_some_and(|m| m.ho.aggregate_conditions)
 }
 
-fn settings(config: &Config, management_cluster: String) -> anyhow::Result<Settings> {
+fn settings(config: &Config, management_cluster: String) -> anyhow::Result<ScopedSettings> {
     let management = config
         .management
         .as_ref()
         .context("role ho has no management settings")?;
-    Ok(Settings {
+    let settings = |scope| Settings {
         cloud: config.azure.cloud_name,
-        management_cluster,
-        subscription: management.subscription.clone(),
-        resource_group: management.resource_group.clone(),
+        management_cluster: management_cluster.clone(),
+        scope,
+        other_scopes: Vec::new(),
         also_manage: management.ho.also_manage.clone(),
         nat: NatSubnetRules {
             prefix_length: management.ho.nat_prefix_length,
@@ -93,5 +93,6 @@ fn settings(config: &Config, management_cluster: String) -> anyhow::Result<Setti
         },
         nat_subnet: management.ho.nat_subnet_id.clone(),
         frontend_match: management.ho.frontend_match,
-    })
+    };
+    ScopedSettings::new(management.scopes.clone(), settings).context("role ho has no management scope")
 }

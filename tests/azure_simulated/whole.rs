@@ -14,10 +14,11 @@ use hyperlink::controllers::private_endpoint::PrivateEndpointController;
 use hyperlink::controllers::private_link_service::PrivateLinkServiceController;
 use hyperlink::controllers::private_link_service::frontend::FrontendMatch;
 use hyperlink::controllers::private_link_service::nat_prefix::NatSubnetRules;
-use hyperlink::controllers::private_link_service::settings::Settings;
+use hyperlink::controllers::private_link_service::settings::{ScopedSettings, Settings};
 use hyperlink::controllers::reconciler::CustomResourceReconciler;
 use hyperlink::controllers::report::fingerprint;
 use hyperlink::hypershift::cluster_index::ClusterIndex;
+use hyperlink::hypershift::management_scopes::{ManagementScope, ManagementScopes};
 use hyperlink::metrics::Metrics;
 use jiff::Timestamp;
 use rstest::rstest;
@@ -84,11 +85,15 @@ fn process(role: Role, sim: &Sim, cluster: &Arc<Cluster>) -> Process {
 }
 
 async fn management(cx: &Context, (group, also): &(&str, Vec<AzureScope>)) -> PrivateLinkServiceController {
+    let scope = ManagementScope {
+        subscription: SubscriptionId::parse(SUB).unwrap(),
+        resource_group: (*group).into(),
+    };
     let settings = Settings {
         management_cluster: "5e1f0a3c-7b2d-4c68-9e14-2a6d8f0b4c35".into(),
         cloud: "AzurePublicCloud",
-        subscription: SubscriptionId::parse(SUB).unwrap(),
-        resource_group: (*group).into(),
+        scope: scope.clone(),
+        other_scopes: Vec::new(),
         nat: NatSubnetRules {
             prefix_length: 28,
             pool: None,
@@ -98,7 +103,8 @@ async fn management(cx: &Context, (group, also): &(&str, Vec<AzureScope>)) -> Pr
         also_manage: also.clone(),
     };
     let cluster_index = ClusterIndex::read(&cx.runtime.kube).await.unwrap();
-    PrivateLinkServiceController::new(settings, Arc::new(cluster_index))
+    let settings = ScopedSettings::new(ManagementScopes::one(scope), |_| settings.clone());
+    PrivateLinkServiceController::new(settings.unwrap(), Arc::new(cluster_index))
 }
 
 fn guest() -> PrivateEndpointController {

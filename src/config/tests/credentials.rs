@@ -56,7 +56,10 @@ fn operator_environment_with_a_credentials_file_is_enough() {
         panic!("{:?}", config.azure.credential);
     };
     assert_eq!(used, file.path());
-    assert_eq!(config.management.clone().unwrap().subscription.as_str(), SUBSCRIPTION);
+    assert_eq!(
+        config.management.clone().unwrap().scopes.all()[0].subscription.as_str(),
+        SUBSCRIPTION
+    );
     assert_eq!(config.run.as_ref().unwrap().lease.namespace, "hypershift");
     assert!(!format!("{config:?}").contains("hunter2"));
 }
@@ -71,7 +74,10 @@ fn given_subscription_precedes_that_of_the_credentials_file() {
         ("POD_NAMESPACE", "hypershift"),
     ]);
     let config = resolve(&[("role", "ho")], &environment).unwrap();
-    assert_eq!(config.management.unwrap().subscription.as_str(), SUBSCRIPTION);
+    assert_eq!(
+        config.management.unwrap().scopes.all()[0].subscription.as_str(),
+        SUBSCRIPTION
+    );
 }
 
 #[test]

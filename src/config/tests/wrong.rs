@@ -19,6 +19,7 @@ use super::*;
 #[case("namespace", "No Such", ": not the name of a namespace")]
 #[case("namespace", "", ": not the name of a namespace")]
 #[case("allow-scopes", "/nowhere", ": it cannot be read: entity not found")]
+#[case("management-scopes", "/nowhere", ": it cannot be read: entity not found")]
 #[case("exclude-namespace", "clusters/red", ": not the name of a namespace")]
 #[case("kubeconfig", "/nowhere", ": it cannot be read: entity not found")]
 #[case(
@@ -97,7 +98,7 @@ fn value_of_another_type_is_refused(#[case] flag: &str, #[case] value: &str, #[c
 #[case(&[("audience", "a b")], r#"--audience (or HYPERLINK_AUDIENCE): the audience "a b" is not usable; give the resource that tokens are for, such as https://management.core.windows.net/"#)]
 #[case(&[("credential", "secret-file")], "AZURE_CREDENTIALS_FILE is missing; credential secret-file needs it")]
 #[case(&[("nat-subnet-id", "/subscriptions/x/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v/subnets/nat")],
-    "--nat-subnet-id is not in --subscription")]
+    "--nat-subnet-id is in no subscription of --subscription and --management-scopes")]
 #[case(&[("nat-address-pool", "10.1.0.0/27"), ("nat-prefix-length", "26")], "--nat-address-pool 10.1.0.0/27 has no room for a NAT subnet of --nat-prefix-length 26")]
 fn one_wrong_setting_is_one_problem(#[case] line: &[(&str, &str)], #[case] problem: &str) {
     assert_eq!(ho(line).unwrap_err(), [problem]);

@@ -159,7 +159,7 @@ impl Search<'_> {
     /// In the own group first, then in further ones, then in the whole subscription.
     fn in_all_scopes(&self) -> Result<Frontend, Stop> {
         let settings = self.basis.settings;
-        match self.in_scope(Some(&settings.resource_group)) {
+        match self.in_scope(Some(&settings.scope.resource_group)) {
             Err(Stop::Blocked(problem)) if is_missing(&problem) => {}
             result => return result,
         }
@@ -176,7 +176,7 @@ impl Search<'_> {
     /// In one group, or in the whole subscription. A list that lacks the frontend is read again.
     fn in_scope(&self, group: Option<&str>) -> Result<Frontend, Stop> {
         let facts = self.basis.facts;
-        let subscription = &self.basis.settings.subscription;
+        let subscription = &self.basis.settings.scope.subscription;
         let mut picked = self.pick(facts.frontends(subscription, group)?);
         if picked.as_ref().is_err_and(is_missing) {
             let namespace = self.basis.cr.namespace().unwrap_or_default();
@@ -201,7 +201,7 @@ impl Search<'_> {
         let status = self.basis.cr.status.as_ref();
         let shown = status.and_then(|status| status.internal_load_balancer_id.as_deref());
         let shown = shown.and_then(|text| ResourceId::parse_as(Kind::LoadBalancer, text).ok());
-        let Some(id) = shown.filter(|id| *id.subscription() == self.basis.settings.subscription) else {
+        let Some(id) = shown.filter(|id| *id.subscription() == self.basis.settings.scope.subscription) else {
             return Ok(None);
         };
         let observed = if uncached {

@@ -32,6 +32,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use self::remembered::Remembered;
+use self::settings::ScopedSettings;
 use crate::api::markers::SERVICES;
 use crate::api::{AzurePrivateLinkService, Role};
 use crate::azure::plan::Outcome;
@@ -53,14 +54,14 @@ const PREFIX_REFUSED: &str = "nat_prefix_refused";
 
 /// The controller of the HO role.
 pub struct PrivateLinkServiceController {
-    settings: settings::Settings,
+    settings: ScopedSettings,
     cluster_index: Arc<ClusterIndex>,
     remembered: Remembered,
 }
 
 impl PrivateLinkServiceController {
     /// A controller with the operator's settings and the index of all clusters.
-    pub fn new(settings: settings::Settings, cluster_index: Arc<ClusterIndex>) -> Self {
+    pub fn new(settings: ScopedSettings, cluster_index: Arc<ClusterIndex>) -> Self {
         Self {
             settings,
             cluster_index,
@@ -121,13 +122,14 @@ impl CustomResourceReconciler for PrivateLinkServiceController {
         inputs: &Self::Inputs,
         facts: &Facts,
     ) -> Result<(Decision, Self::Found), Needs> {
+        let settings = self.settings.of(inputs.management_scope.as_ref());
         if lifecycle == Lifecycle::Teardown {
-            let decision = teardown::teardown(cr, inputs, facts, &self.settings, Timestamp::now())?;
+            let decision = teardown::teardown(cr, inputs, facts, settings, Timestamp::now())?;
             return Ok((decision, None));
         }
         let uid = cr.uid().unwrap_or_default();
         let refused = self.remembered.refused(&uid, Instant::now());
-        let (decision, found) = plan::build(cr, inputs, facts, &self.settings, &refused)?;
+        let (decision, found) = plan::build(cr, inputs, facts, settings, &refused)?;
         Ok((decision, Some(found)))
     }
 

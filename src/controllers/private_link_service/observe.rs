@@ -10,7 +10,7 @@ use kube::{Api, Resource, ResourceExt};
 use super::connecting::Connecting;
 use super::frontend::{FrontendMatch, ServiceFacts};
 use super::plan::PrivateLinkServiceInputs;
-use super::settings::Settings;
+use super::settings::ScopedSettings;
 use crate::api::markers::{ADOPT_FROM, HO_FINALIZER, HO_INTENT, SERVICES};
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, held_by};
 use crate::azure::arm::id::{is_uuid, lower};
@@ -30,15 +30,18 @@ pub(super) async fn read_inputs(
     cx: &Context,
     cr: &AzurePrivateLinkService,
     cluster_index: &ClusterIndex,
-    settings: &Settings,
+    settings: &ScopedSettings,
 ) -> Result<PrivateLinkServiceInputs, ReconcileError> {
+    let common = settings.common();
     cluster_index.known().await?;
     let namespace = cr.namespace().unwrap_or_default();
     let control_plane = owner::control_plane(&cx.runtime.kube, cr).await?;
     let control_plane = control_plane.as_ref();
     let hosted = owner::hosted_cluster(&cx.runtime.kube, cr, cluster_index).await?;
     let hosted = hosted.as_ref();
-    let identity = agreed(cr, hosted, control_plane, &cluster_index.clusters(), settings.cloud);
+    let scope = hosted.map(|hosted| settings.scope_of(hosted)).transpose();
+    let agreed = agreed(cr, hosted, control_plane, &cluster_index.clusters(), common.cloud);
+    let identity = agreed.and_then(|identity| scope.as_ref().map(|_| identity).map_err(Clone::clone));
     let service = read_service(cx, cr, &namespace, control_plane).await?;
     let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
     let deleting = cr.metadata.deletion_timestamp.is_some();
@@ -58,7 +61,7 @@ pub(super) async fn read_inputs(
         Err(_) => identity::deleted_cluster(cr, traces, &cluster_index.clusters()),
     };
     let address_claimed =
-        settings.frontend_match == FrontendMatch::Address && is_address_claimed(cx, cr, cluster_index).await?;
+        common.frontend_match == FrontendMatch::Address && is_address_claimed(cx, cr, cluster_index).await?;
     let own = hosted.and_then(|hosted| own_identity(hosted, &cluster_index.clusters()));
     let subnets_of_older = subnets_given_by_older(identity.as_ref().ok(), hosted, &cluster_index.clusters());
     Ok(PrivateLinkServiceInputs {
@@ -76,6 +79,7 @@ pub(super) async fn read_inputs(
         deleted_cluster,
         identity,
         own,
+        management_scope: scope.ok().flatten(),
         hosted_cluster: hosted.map(|hosted| hosted.object_ref(&())),
         adopt_from: hosted.and_then(adopt_from),
         connecting: hosted.map(Connecting::of).unwrap_or_default(),

@@ -26,6 +26,7 @@ use crate::controllers::facts::{Facts, Needs};
 use crate::engine::plan::{Verb, ensure_present};
 use crate::hypershift::identity::{DeletedCluster, Identity};
 use crate::hypershift::intent::{self, HoIntent};
+use crate::hypershift::management_scopes::ManagementScope;
 use crate::hypershift::problem::Problem;
 
 /// What a decision for a custom resource is made from, as Kubernetes shows it.
@@ -35,6 +36,8 @@ pub struct PrivateLinkServiceInputs {
     pub identity: Result<Identity, Problem>,
     /// The identity by the HostedCluster alone, if no older HostedCluster has its cluster id.
     pub own: Option<Identity>,
+    /// The management scope of the HostedCluster; none if nothing shows it.
+    pub management_scope: Option<ManagementScope>,
     /// The HostedCluster, if its control plane is in this namespace: it gets the Events too.
     pub hosted_cluster: Option<ObjectReference>,
     /// Why the cluster is not to be touched now.
@@ -83,6 +86,10 @@ pub fn build(
         settings,
     };
     let (decision, found) = decide(basis, refused)?;
+    let basis = Basis {
+        settings: &settings.to_take_away(),
+        ..basis
+    };
     Ok((revocation::revoke(decision, basis)?, found))
 }
 

@@ -4,17 +4,18 @@ use super::connecting::Connecting;
 use super::frontend::{FrontendMatch, ServiceFacts};
 use super::nat_prefix::NatSubnetRules;
 use super::plan::PrivateLinkServiceInputs;
-use super::settings::Settings;
+use super::settings::{ScopedSettings, Settings};
 use crate::azure::arm::id::SubscriptionId;
 use crate::controllers::samples::{MANAGEMENT, identity};
 use crate::hypershift::identity::DeletedCluster;
+use crate::hypershift::management_scopes::{ManagementScope, ManagementScopes};
 
 pub(super) fn settings() -> Settings {
     Settings {
         cloud: "AzurePublicCloud",
         management_cluster: "5e1f0a3c-7b2d-4c68-9e14-2a6d8f0b4c35".into(),
-        subscription: SubscriptionId::parse(MANAGEMENT).unwrap(),
-        resource_group: "mgmt".into(),
+        scope: management_scope("mgmt"),
+        other_scopes: Vec::new(),
         nat: NatSubnetRules {
             prefix_length: 28,
             pool: None,
@@ -25,11 +26,25 @@ pub(super) fn settings() -> Settings {
     }
 }
 
+/// Settings of the only management scope.
+pub(super) fn scoped(settings: Settings) -> ScopedSettings {
+    ScopedSettings::new(ManagementScopes::one(settings.scope.clone()), |_| settings.clone()).unwrap()
+}
+
+/// The management scope that a resource group is.
+pub(super) fn management_scope(group: &str) -> ManagementScope {
+    ManagementScope {
+        subscription: SubscriptionId::parse(MANAGEMENT).unwrap(),
+        resource_group: group.to_owned(),
+    }
+}
+
 /// The inputs of a proven cluster without a Service, siblings or other clusters.
 pub(super) fn alone() -> PrivateLinkServiceInputs {
     PrivateLinkServiceInputs {
         identity: Ok(identity()),
         own: Some(identity()),
+        management_scope: Some(management_scope("mgmt")),
         hosted_cluster: None,
         paused: None,
         paused_until: None,

@@ -12,6 +12,7 @@ use crate::azure::kinds::Kind;
 use crate::engine::resource::MISSED;
 use crate::hypershift::identity::Identity;
 use crate::hypershift::intent::{self, HoIntent};
+use crate::hypershift::management_scopes::ManagementScope;
 use crate::hypershift::names;
 use crate::hypershift::problem::Problem;
 
@@ -21,13 +22,24 @@ pub(crate) fn usual(
     cluster_id: &str,
     settings: &Settings,
 ) -> Result<ResourceId, IdError> {
+    in_scope(cr, cluster_id, &settings.scope)
+}
+
+/// The ids of a service in the management scopes of other clusters.
+pub(super) fn in_other_scopes(cr: &AzurePrivateLinkService, cluster_id: &str, settings: &Settings) -> Vec<ResourceId> {
+    let scopes = settings.other_scopes.iter();
+    scopes
+        .filter_map(|scope| in_scope(cr, cluster_id, scope).ok())
+        .collect()
+}
+
+fn in_scope(cr: &AzurePrivateLinkService, cluster_id: &str, scope: &ManagementScope) -> Result<ResourceId, IdError> {
     let name = names::link_service(&cr.name_any(), cluster_id);
-    names::in_group(
-        Kind::PrivateLinkService,
-        &settings.subscription,
-        &settings.resource_group,
-        &name,
-    )
+    let ManagementScope {
+        subscription,
+        resource_group,
+    } = scope;
+    names::in_group(Kind::PrivateLinkService, subscription, resource_group, &name)
 }
 
 /// The id of a service in another scope than the one in which this process makes services, from the intent or the
@@ -50,7 +62,17 @@ pub(crate) fn recorded_elsewhere(
         Some(id) if settings.allows(&id) => Ok(Some(id)),
         Some(id) => {
             let scope = format!("/subscriptions/{}/resourceGroups/{}", id.subscription(), id.group());
-            let text = format!("the Private Link Service was made in {scope}; allow it with --also-manage");
+            let text = if settings
+                .other_scopes
+                .iter()
+                .any(|other| other.as_azure_scope().covers(&id))
+            {
+                format!(
+                    "the Private Link Service was made in {scope}; put the cluster into that management scope again"
+                )
+            } else {
+                format!("the Private Link Service was made in {scope}; allow it with --also-manage")
+            };
             Err(Problem::new(Reason::ConfigurationChanged, text))
         }
     }

@@ -2,8 +2,11 @@
 
 use super::frontend::FrontendMatch;
 use super::nat_prefix::NatSubnetRules;
-use crate::azure::arm::id::{ResourceId, SubscriptionId, same};
+use crate::api::HostedCluster;
+use crate::azure::arm::id::{ResourceId, same};
 use crate::azure::arm::scope::AzureScope;
+use crate::hypershift::management_scopes::{ManagementScope, ManagementScopes};
+use crate::hypershift::problem::Problem;
 
 /// What the operator decided for all clusters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,10 +15,10 @@ pub struct Settings {
     pub cloud: &'static str,
     /// The UID of the management cluster's namespace kube-system, with which each Private Link Service is stamped.
     pub management_cluster: String,
-    /// Where Private Link Services are made.
-    pub subscription: SubscriptionId,
-    /// The resource group in it.
-    pub resource_group: String,
+    /// Where the cluster's load balancer is, and its Private Link Service is made.
+    pub scope: ManagementScope,
+    /// The management scopes of other clusters. What was made there can be deleted and narrowed, and is never extended.
+    pub other_scopes: Vec<ManagementScope>,
     /// How NAT subnets are chosen.
     pub nat: NatSubnetRules,
     /// The NAT subnet that clusters in its network share, where none is given.
@@ -30,13 +33,22 @@ pub struct Settings {
 impl Settings {
     /// Whether this process may touch a Private Link Service with this id.
     pub fn allows(&self, id: &ResourceId) -> bool {
-        let own = *id.subscription() == self.subscription && same(id.group(), &self.resource_group);
-        own || self.also_manages(id)
+        self.scope.as_azure_scope().covers(id) || self.also_manages(id)
     }
 
     /// Whether this process may remove a NAT subnet with this id: its network may be in any group of the subscription.
     pub fn allows_subnet(&self, id: &ResourceId) -> bool {
-        *id.subscription() == self.subscription || self.also_manages(id)
+        *id.subscription() == self.scope.subscription || self.also_manages(id)
+    }
+
+    /// The settings for what only takes away: a cluster that was moved to another management scope can be deleted, and
+    /// its service lets in nobody who is revoked.
+    pub(super) fn to_take_away(&self) -> Self {
+        let others = self.other_scopes.iter().map(ManagementScope::as_azure_scope);
+        Self {
+            also_manage: self.also_manage.iter().cloned().chain(others).collect(),
+            ..self.clone()
+        }
     }
 
     fn also_manages(&self, id: &ResourceId) -> bool {
@@ -46,10 +58,49 @@ impl Settings {
     /// Further groups of the own subscription.
     pub(super) fn further_groups(&self) -> impl Iterator<Item = &str> {
         self.also_manage.iter().filter_map(|scope| match scope {
-            AzureScope::Group(subscription, group) if *subscription == self.subscription => {
-                Some(group.as_str()).filter(|group| !same(group, &self.resource_group))
+            AzureScope::Group(subscription, group) if *subscription == self.scope.subscription => {
+                Some(group.as_str()).filter(|group| !same(group, &self.scope.resource_group))
             }
             _ => None,
         })
+    }
+}
+
+/// The settings in each management scope, and which cluster is in which.
+pub struct ScopedSettings {
+    scopes: ManagementScopes,
+    first: Settings,
+    others: Vec<Settings>,
+}
+
+impl ScopedSettings {
+    /// The settings that `of_scope` gives for each scope, with the other scopes added; none without a scope.
+    pub fn new(scopes: ManagementScopes, of_scope: impl Fn(ManagementScope) -> Settings) -> Option<Self> {
+        let all = scopes.all();
+        let mut settings = all.iter().map(|scope| Settings {
+            other_scopes: all.iter().filter(|other| !other.is(scope)).cloned().collect(),
+            ..of_scope(scope.clone())
+        });
+        Some(Self {
+            first: settings.next()?,
+            others: settings.collect(),
+            scopes,
+        })
+    }
+
+    /// The management scope of a cluster.
+    pub(super) fn scope_of(&self, cluster: &HostedCluster) -> Result<ManagementScope, Problem> {
+        self.scopes.of(cluster).cloned()
+    }
+
+    /// What is the same for all clusters.
+    pub(super) fn common(&self) -> &Settings {
+        &self.first
+    }
+
+    /// The settings for a cluster in this scope. Those of the first scope are for a cluster whose scope is not known.
+    pub(super) fn of(&self, scope: Option<&ManagementScope>) -> &Settings {
+        let is_of = |settings: &&Settings| scope.is_some_and(|scope| settings.scope.is(scope));
+        self.others.iter().find(is_of).unwrap_or(&self.first)
     }
 }

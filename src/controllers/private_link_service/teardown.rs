@@ -18,11 +18,12 @@ use super::{ownership, revocation, service_id};
 use crate::api::markers::{CPO_FINALIZER, HO_INTENT, SERVICES};
 use crate::api::{AzurePrivateLinkService, Reason, held_by};
 use crate::azure::arm::id::{ResourceId, same};
+use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_link_service::nat_subnet;
 use crate::azure::plan::{Step, Why};
 use crate::controllers::decision::Decision;
-use crate::controllers::facts::{Facts, Needs};
+use crate::controllers::facts::{Facts, Needs, together};
 use crate::engine::plan::{Verb, ensure_absent};
 use crate::hypershift::identity::{DeletedCluster, Identity};
 use crate::hypershift::intent::{self, HoIntent};
@@ -43,7 +44,7 @@ pub fn teardown(
         cr,
         inputs,
         facts,
-        settings,
+        settings: &settings.to_take_away(),
     };
     let decision = decide(basis, now).or_else(Stop::stuck)?;
     revocation::revoke_during_teardown(decision, basis)
@@ -201,12 +202,24 @@ fn services(own: &ResourceId, identity: &Identity) -> Vec<ResourceId> {
 }
 
 /// The id of the service to delete; none if its name could never have been used.
-fn service_to_delete(basis: Basis<'_>, identity: &Identity) -> Result<Option<ResourceId>, Problem> {
+fn service_to_delete(basis: Basis<'_>, identity: &Identity) -> Result<Option<ResourceId>, Stop> {
     let Ok(usual) = service_id::usual(basis.cr, &identity.cluster_id, basis.settings) else {
         return Ok(None);
     };
-    let recorded = service_id::recorded_elsewhere(basis.cr, &usual, basis.settings)?;
-    Ok(Some(recorded.unwrap_or(usual)))
+    if let Some(recorded) = service_id::recorded_elsewhere(basis.cr, &usual, basis.settings)? {
+        return Ok(Some(recorded));
+    }
+    let facts = basis.facts;
+    let settings = basis.settings;
+    if settings.other_scopes.is_empty() || *facts.read(Kind::PrivateLinkService, &usual)? != Observed::Absent {
+        return Ok(Some(usual));
+    }
+    // Whoever may write the custom resource may have removed the record, and the cluster may have been moved since.
+    let others = service_id::in_other_scopes(basis.cr, &identity.cluster_id, settings);
+    let observed = together(others.iter().map(|id| facts.read(Kind::PrivateLinkService, id)))?;
+    let mut observed = others.into_iter().zip(observed);
+    let found = observed.find(|(_, observed)| **observed != Observed::Absent);
+    Ok(Some(found.map_or(usual, |(id, _)| id)))
 }
 
 /// The load balancer that the status shows, where the NAT subnet was not given.

@@ -35,8 +35,8 @@ fn check_names(basis: Basis<'_>, identity: &Identity) -> Result<(), IdError> {
         // The network is not known yet and does not matter for this check.
         None => ResourceId::new(
             Kind::Subnet,
-            &settings.subscription,
-            &settings.resource_group,
+            &settings.scope.subscription,
+            &settings.scope.resource_group,
             &["any", &names::nat_subnet(&identity.infra_id)],
         )?,
     };

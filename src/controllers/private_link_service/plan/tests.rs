@@ -10,7 +10,7 @@ use crate::azure::arm::error::ArmError;
 use crate::azure::arm::id::{SubscriptionId, lower};
 use crate::azure::arm::scope::AzureScope;
 use crate::azure::kinds::load_balancer::FrontendList;
-use crate::controllers::private_link_service::samples::{inputs, settings};
+use crate::controllers::private_link_service::samples::{inputs, management_scope, settings};
 use crate::controllers::samples::{MANAGEMENT, cr, decided, guest, id, identity, management};
 use crate::engine::failure::Class;
 use crate::hypershift::names::FrontendMatch;
@@ -35,7 +35,7 @@ fn frontend() -> Frontend {
 }
 
 fn facts() -> Facts {
-    let scope = (settings().subscription, Some("mgmt".to_owned()));
+    let scope = (settings().scope.subscription, Some("mgmt".to_owned()));
     Facts {
         frontends: [(scope, Ok(vec![frontend()].into()))].into(),
         ..Facts::default()
@@ -296,12 +296,12 @@ fn name_over_80_characters_is_a_problem_and_no_call() {
 #[test]
 fn group_with_letters_of_any_script_is_used() {
     let settings = Settings {
-        resource_group: "größe".into(),
+        scope: management_scope("größe"),
         ..settings()
     };
     let facts = Facts {
         frontends: [(
-            (settings.subscription.clone(), Some("größe".to_owned())),
+            (settings.scope.subscription.clone(), Some("größe".to_owned())),
             Ok(vec![frontend()].into()),
         )]
         .into(),
@@ -323,7 +323,11 @@ fn group_with_letters_of_any_script_is_used() {
 #[test]
 fn subscription_is_searched_if_the_group_lacks_the_frontend() {
     let empty = Facts {
-        frontends: [((settings().subscription, Some("mgmt".to_owned())), Ok(Arc::default()))].into(),
+        frontends: [(
+            (settings().scope.subscription, Some("mgmt".to_owned())),
+            Ok(Arc::default()),
+        )]
+        .into(),
         ..Facts::default()
     };
     let resource = cr(Value::Null, json!({}));
@@ -369,7 +373,7 @@ fn also_managed_group_is_searched_before_the_subscription(
         .into(),
         ..settings()
     };
-    let subscription = || settings.subscription.clone();
+    let subscription = || settings.scope.subscription.clone();
     let facts = Facts {
         frontends: [
             ((subscription(), Some("mgmt".to_owned())), Ok(Arc::default())),

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::super::PrivateLinkServiceController;
 use super::super::plan::PrivateLinkServiceInputs;
-use super::super::samples::{inputs, settings};
+use super::super::samples::{inputs, scoped, settings};
 use crate::api::{AzurePrivateLinkService, Reason, Role};
 use crate::controllers::dry_run_samples::{Resources, deleting, dry_run, printed, put, written};
 use crate::controllers::preview::Preview;
@@ -51,7 +51,7 @@ fn new() -> AzurePrivateLinkService {
 }
 
 async fn plan(cr: &AzurePrivateLinkService, inputs: &PrivateLinkServiceInputs, resources: Resources) -> Preview {
-    let controller = PrivateLinkServiceController::new(settings(), Arc::new(ClusterIndex::default()));
+    let controller = PrivateLinkServiceController::new(scoped(settings()), Arc::new(ClusterIndex::default()));
     dry_run(Role::Ho, &controller, cr, inputs, resources).await
 }
 

@@ -7,7 +7,7 @@ use crate::azure::arm::error::ArmError;
 use crate::azure::arm::scope::AzureScope;
 use crate::controllers::private_link_service::connecting::Connecting;
 use crate::controllers::private_link_service::frontend::FrontendMatch;
-use crate::controllers::private_link_service::samples::{self, alone, settings};
+use crate::controllers::private_link_service::samples::{self, alone, management_scope, settings};
 use crate::controllers::samples::{GUEST, MANAGEMENT, cr, decided, guest, management};
 use crate::engine::failure::Class;
 
@@ -197,7 +197,7 @@ fn the_other_roles_finalizer_is_waited_for_but_not_for_ever() {
 #[test]
 fn configuration_that_points_elsewhere_is_not_a_leak() {
     let moved = Settings {
-        resource_group: "new".into(),
+        scope: management_scope("new"),
         ..settings()
     };
     let decision = run(
@@ -221,6 +221,29 @@ fn configuration_that_points_elsewhere_is_not_a_leak() {
         (decision.steps[0].key.group(), &decision.steps[0].verb),
         ("mgmt", &Verb::Delete)
     );
+}
+
+#[rstest]
+#[case::recorded(true)]
+#[case::record_removed(false)]
+fn cluster_that_was_moved_to_another_scope_is_deleted_where_it_is(#[case] recorded: bool) {
+    let moved = Settings {
+        scope: management_scope("new"),
+        other_scopes: vec![management_scope("third"), management_scope("mgmt")],
+        ..settings()
+    };
+    let record = if recorded {
+        intent_with(&management(SUBNET))
+    } else {
+        json!({})
+    };
+    let decision = run(&deleting(record), &inputs(), &[service(json!([]))], &moved);
+    assert_eq!(
+        (decision.steps[0].key.group(), &decision.steps[0].verb),
+        ("mgmt", &Verb::Delete)
+    );
+    let gone = run(&deleting(json!({})), &inputs(), &[], &moved);
+    assert_eq!((gone.steps[0].key.group(), gone.steps[0].gone()), ("new", true));
 }
 
 fn unmarked(frontend: &str) -> (String, Value) {
@@ -403,7 +426,7 @@ fn service_whose_proof_cannot_be_read_is_not_left() {
     let properties = json!({"loadBalancerFrontendIpConfigurations": [{"id": frontend}]});
     let world = [(management(SERVICE), json!({"properties": properties}))];
     let down = || Err(ArmError::own(Class::Down, "ServiceUnavailable"));
-    let scopes = [Some("mgmt".to_owned()), None].map(|group| (settings.subscription.clone(), group));
+    let scopes = [Some("mgmt".to_owned()), None].map(|group| (settings.scope.subscription.clone(), group));
     let facts = Facts {
         frontends: scopes.map(|scope| (scope, down())).into(),
         ..Facts::default()

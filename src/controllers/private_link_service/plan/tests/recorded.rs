@@ -224,11 +224,42 @@ fn subnet_that_was_made_is_not_forgotten_when_another_is_given() {
 fn scope_that_is_also_managed_is_a_group_or_a_subscription(#[case] scopes: Vec<String>, #[case] allowed: bool) {
     let also_manage = scopes.iter().map(|scope| AzureScope::parse(scope).unwrap()).collect();
     let elsewhere = Settings {
-        subscription: SubscriptionId::parse(crate::controllers::samples::GUEST).unwrap(),
+        scope: ManagementScope {
+            subscription: SubscriptionId::parse(crate::controllers::samples::GUEST).unwrap(),
+            resource_group: "mgmt".into(),
+        },
         also_manage,
         ..settings()
     };
     let there = |path: &str| id(&management(path).replace("/mgmt/", "/old/"));
     assert_eq!(elsewhere.allows(&there(SERVICE)), allowed);
     assert_eq!(elsewhere.allows_subnet(&there(SUBNET)), allowed);
+}
+
+#[test]
+fn cluster_that_is_moved_to_another_scope_is_refused() {
+    let moved = Settings {
+        scope: management_scope("new"),
+        other_scopes: vec![management_scope("mgmt")],
+        ..settings()
+    };
+    let shown = cr(json!({"privateLinkServiceID": management(SERVICE)}), json!({}));
+    let facts = Facts {
+        frontends: [(
+            (moved.scope.subscription.clone(), Some("new".to_owned())),
+            Ok(vec![frontend()].into()),
+        )]
+        .into(),
+        ..Facts::default()
+    };
+    let world = [subnet(), service()];
+    let ((decision, _), _) = decided(facts, &world, |facts| build(&shown, &inputs(), facts, &moved, &[]));
+    let problem = decision.problem.unwrap();
+    assert_eq!(problem.reason, Reason::ConfigurationChanged);
+    let why = format!(
+        "the Private Link Service was made in /subscriptions/{MANAGEMENT}/resourceGroups/mgmt; put the cluster into that \
+         management scope again"
+    );
+    assert_eq!(problem.message, why);
+    assert!(!decision.steps.iter().any(Step::writes), "{:?}", decision.steps);
 }

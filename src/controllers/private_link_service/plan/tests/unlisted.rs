@@ -5,7 +5,7 @@ use super::*;
 fn unlisted() -> Facts {
     let error = ArmError::own(Class::Down, "Http503");
     Facts {
-        frontends: [((settings().subscription, Some("mgmt".to_owned())), Err(error))].into(),
+        frontends: [((settings().scope.subscription, Some("mgmt".to_owned())), Err(error))].into(),
         ..Facts::default()
     }
 }
