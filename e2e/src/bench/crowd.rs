@@ -1,16 +1,17 @@
 //! Many clusters on one process of each role: created at once, at rest, beside an operation that never ends, and
 //! deleted at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
+use futures::TryStreamExt;
 use futures::future::try_join_all;
 use jiff::Timestamp;
-use kube::api::{Api, DynamicObject, ListParams};
+use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
+use kube::runtime::{WatchStreamExt, watcher};
 use serde_json::{Value, json};
 
 use super::audit::Audit;
@@ -18,10 +19,9 @@ use super::figures::Figure;
 use super::{PATIENCE, Report, count, mebibytes, path, start, stop, test_env};
 use crate::azure_sim::Preset;
 use crate::hosted_cluster::{HostedCluster, conditions};
-use crate::hyperlink::Hyperlink;
+use crate::hyperlink::{Hyperlink, allow_guest_subscription};
 use crate::shared_env::control;
 use crate::test_env::{Call, TestEnv};
-use crate::wait::eventually;
 
 const CLUSTERS: usize = 20;
 /// How many Private Link Services the one load balancer takes; 8 unless Azure's support raises it.
@@ -57,7 +57,7 @@ impl Stopped {
     pub(super) async fn started(self, program: &Path, flags: &[(&str, &str)]) -> Result<Crowd> {
         let suffix = format!("-{}", uuid::Uuid::new_v4().simple());
         Ok(Crowd {
-            processes: start(program, &self.test_env, &suffix, flags).await?,
+            processes: begin(program, &self.test_env, &suffix, flags).await?,
             kube: self.kube,
             test_env: self.test_env,
             report: self.report,
@@ -83,6 +83,18 @@ pub(super) async fn run(preset: Preset, program: &Path) -> Result<Report> {
     crowd.stop().await
 }
 
+/// Starts both roles, which serve clusters of both guest subscriptions.
+async fn begin(program: &Path, test_env: &TestEnv, suffix: &str, flags: &[(&str, &str)]) -> Result<[Hyperlink; 2]> {
+    let mut allowed = allow_guest_subscription(test_env);
+    let other = format!("/subscriptions/{}", test_env.azure().other_guest_subscription);
+    let scopes = allowed["hostedClusters"][0]["scopes"].as_array_mut();
+    scopes.context("no scopes")?.push(other.into());
+    let file = test_env.dir().join("crowd-scopes.json");
+    std::fs::write(&file, allowed.to_string())?;
+    let file = file.to_str().context("the path")?;
+    start(program, test_env, suffix, &[flags, &[("allow-scopes", file)]].concat()).await
+}
+
 pub(super) fn clusters(test_env: &TestEnv, name: &str, number: usize) -> Vec<HostedCluster> {
     let cluster = |n| {
         let name = format!("{name}{n}");
@@ -96,7 +108,7 @@ impl Crowd {
     pub(super) async fn start(preset: Preset, program: &Path, quotas: &Value) -> Result<Self> {
         let test_env = test_env(preset, quotas).await?;
         Ok(Self {
-            processes: start(program, &test_env, "", &[]).await?,
+            processes: begin(program, &test_env, "", &[]).await?,
             kube: test_env.client()?,
             test_env,
             report: Report::default(),
@@ -149,31 +161,31 @@ impl Crowd {
     /// each of those was available, in ascending order.
     pub(super) async fn bring_up(&self, all: &[HostedCluster], needed: usize) -> Result<Vec<f64>> {
         let began = Timestamp::now();
-        try_join_all(all.iter().map(|cluster| cluster.create(&self.test_env))).await?;
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(
             "hypershift.openshift.io",
             "v1beta1",
             "AzurePrivateLinkService",
         ));
         let api: Api<DynamicObject> = Api::all_with(self.kube.clone(), &kind);
-        let namespaces: Vec<String> = all.iter().map(HostedCluster::control_plane_namespace).collect();
-        let available_after: Mutex<BTreeMap<String, f64>> = Mutex::default();
-        eventually(&format!("{needed} clusters are available"), PATIENCE, || async {
-            let found = api.list(&ListParams::default()).await?;
-            let mut available_after = available_after.lock().unwrap_or_else(PoisonError::into_inner);
-            let available = found.iter().filter(|one| is_available(one));
-            for namespace in available.filter_map(|one| one.metadata.namespace.clone()) {
-                if namespaces.contains(&namespace) {
-                    available_after
-                        .entry(namespace)
-                        .or_insert_with(|| path::seconds(began, Timestamp::now()));
+        let namespaces: HashSet<String> = all.iter().map(HostedCluster::control_plane_namespace).collect();
+        // A watch: lists of many objects, again and again, would slow down the API server that is measured too.
+        let mut changed = std::pin::pin!(watcher(api, watcher::Config::default()).touched_objects());
+        let available = async {
+            let mut available_after: BTreeMap<String, f64> = BTreeMap::new();
+            while available_after.len() < needed {
+                let found = changed.try_next().await?.context("the watch has ended")?;
+                let namespace = found.metadata.namespace.clone().unwrap_or_default();
+                if is_available(&found) && namespaces.contains(&namespace) {
+                    let elapsed = path::seconds(began, Timestamp::now());
+                    available_after.entry(namespace).or_insert(elapsed);
                 }
             }
-            ensure!(available_after.len() >= needed, "{} are", available_after.len());
-            Ok(())
-        })
-        .await?;
-        let available_after = available_after.into_inner().unwrap_or_else(PoisonError::into_inner);
+            anyhow::Ok(available_after)
+        };
+        let created = try_join_all(all.iter().map(|cluster| cluster.create(&self.test_env)));
+        let both = async { tokio::try_join!(created, available) };
+        let within = tokio::time::timeout(PATIENCE, both).await;
+        let (_, available_after) = within.with_context(|| format!("not {needed} clusters in {PATIENCE:?}"))??;
         let mut times: Vec<f64> = available_after.into_values().collect();
         times.sort_by(f64::total_cmp);
         Ok(times)
