@@ -23,6 +23,8 @@ use service::Desired;
 
 /// Frontends are checked again at this interval, because the simulator's state can be changed behind everybody's back.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// So many Services are checked in each interval: each check reads the whole load balancer.
+const FEW: usize = 20;
 const RETRY: Duration = Duration::from_secs(1);
 
 /// What the controller works with.
@@ -76,6 +78,7 @@ struct Context {
     client: Client,
     control: Control,
     options: Options,
+    known: reflector::Store<Service>,
 }
 
 /// Serves Services until `stop` is cancelled. Prints one line of JSON to standard output when all Services have been
@@ -109,6 +112,7 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), CloudC
         client,
         control: Control::new(&options.control),
         options,
+        known: reader.clone(),
     });
     // One at a time: each reconcile reads, edits and writes the one load balancer.
     let reconciles = Controller::for_stream(watch, reader)
@@ -168,7 +172,8 @@ impl Context {
                 .patch_status(&service.name_any(), &PatchParams::default(), &Patch::Merge(patch))
                 .await?;
         }
-        Ok(Action::requeue(RECHECK_INTERVAL))
+        let many = u32::try_from(self.known.len() / FEW).unwrap_or(u32::MAX);
+        Ok(Action::requeue(RECHECK_INTERVAL * (1 + many)))
     }
 
     async fn take_away(&self, service: &Service) -> Result<Action, CloudControllerError> {
