@@ -1,20 +1,24 @@
 //! What this process knows of all HostedClusters and custom resources together, from what it watches.
 
+use std::fmt::Debug;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kube::api::ListParams;
 use kube::runtime::watcher::Event;
 use kube::{Api, ResourceExt};
+use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{AzurePrivateLinkService, HostedCluster};
 use crate::hypershift::claims::{Claim, Claims, Holder};
-use crate::runtime::call::{ReconcileError, within};
+use crate::runtime::call::{ReconcileError, list};
 
 /// How long a reconcile waits until all HostedClusters, or all custom resources, have been listed once. After that it
 /// fails, and is tried again.
 const FIRST_LISTS_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How many objects are read at once from a list.
+const PAGE: u32 = 50;
 
 /// The claims of one kind, and whether all are known.
 #[derive(Debug, Default)]
@@ -48,10 +52,12 @@ impl KindIndex {
     }
 }
 
-/// The events of a watch that begins with this list.
-fn events<K>(list: Vec<K>) -> impl Iterator<Item = Event<K>> {
-    let all = list.into_iter().map(Event::InitApply);
-    std::iter::once(Event::Init).chain(all).chain([Event::InitDone])
+/// The events of a watch that begins with all objects.
+async fn events<K: Clone + Debug + DeserializeOwned>(api: &Api<K>) -> Result<Vec<Event<K>>, ReconcileError> {
+    let mut events = vec![Event::Init];
+    list(api, PAGE, |object| events.push(Event::InitApply(object))).await?;
+    events.push(Event::InitDone);
+    Ok(events)
 }
 
 /// The claims of all clusters and custom resources.
@@ -65,17 +71,16 @@ impl ClusterIndex {
     /// Reads two lists, for a process that does not watch.
     pub async fn read(kube: &kube::Client) -> Result<Self, ReconcileError> {
         let cluster_index = Self::read_clusters(kube).await?;
-        let resources = Api::<AzurePrivateLinkService>::all(kube.clone());
-        let resources = within(resources.list(&ListParams::default())).await?;
-        events(resources.items).for_each(|event| cluster_index.resource(&event));
+        let events = events(&Api::<AzurePrivateLinkService>::all(kube.clone())).await?;
+        events.iter().for_each(|event| cluster_index.resource(event));
         Ok(cluster_index)
     }
 
     /// Reads one list, of the HostedClusters alone.
     pub async fn read_clusters(kube: &kube::Client) -> Result<Self, ReconcileError> {
         let cluster_index = Self::default();
-        let clusters = within(Api::<HostedCluster>::all(kube.clone()).list(&ListParams::default())).await?;
-        events(clusters.items).for_each(|event| cluster_index.cluster(&event));
+        let events = events(&Api::<HostedCluster>::all(kube.clone())).await?;
+        events.iter().for_each(|event| cluster_index.cluster(event));
         Ok(cluster_index)
     }
 

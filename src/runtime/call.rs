@@ -1,6 +1,11 @@
 //! One call to the Kubernetes API: its timeout, and its errors.
 
+use std::fmt::Debug;
 use std::time::Duration;
+
+use kube::Api;
+use kube::api::ListParams;
+use serde::de::DeserializeOwned;
 
 /// The timeout of each Kubernetes call of a controller; a watch has none.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -54,6 +59,23 @@ pub async fn within<T>(call: impl Future<Output = kube::Result<T>>) -> Result<T,
         .await
         .map_err(|_| ReconcileError::Timeout)?
         .map_err(ReconcileError::Kube)
+}
+
+/// Reads a list in pages of this many objects, one after another, so that no answer is long.
+pub async fn list<K: Clone + Debug + DeserializeOwned>(
+    api: &Api<K>,
+    page: u32,
+    mut each: impl FnMut(K),
+) -> Result<(), ReconcileError> {
+    let mut params = ListParams::default().limit(page);
+    loop {
+        let found = within(api.list(&params)).await?;
+        found.items.into_iter().for_each(&mut each);
+        params.continue_token = found.metadata.continue_.filter(|token| !token.is_empty());
+        if params.continue_token.is_none() {
+            return Ok(());
+        }
+    }
 }
 
 /// Like [`within`], for a change or the deletion of an object that was just read: not found means that it is gone.

@@ -15,6 +15,7 @@ pub mod reconcile;
 pub mod recorder;
 pub mod requeue;
 pub mod retry;
+mod retry_after;
 pub mod watch;
 pub mod watch_health;
 

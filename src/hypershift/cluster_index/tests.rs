@@ -3,6 +3,12 @@ use serde_json::{Value, json};
 use super::*;
 use crate::controllers::samples;
 
+/// The events of a watch that begins with this list.
+fn events<K>(list: Vec<K>) -> impl Iterator<Item = Event<K>> {
+    let all = list.into_iter().map(Event::InitApply);
+    std::iter::once(Event::Init).chain(all).chain([Event::InitDone])
+}
+
 fn cluster(name: &str) -> HostedCluster {
     serde_json::from_value(json!({"metadata": {"name": name, "namespace": "clusters"},
         "spec": {"clusterID": name, "infraID": name}}))

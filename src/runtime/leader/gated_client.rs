@@ -14,6 +14,7 @@ use kube::client::{Body, ClientBuilder};
 use tower::util::MapResponseLayer;
 use tower::{BoxError, Service};
 
+use crate::runtime::retry_after::RetryAfter;
 use crate::runtime::{json_depth, json_times};
 
 /// A write was not sent, because this process does not lead (any more). Found as the source of
@@ -22,7 +23,7 @@ use crate::runtime::{json_depth, json_times};
 #[error("not sent: this process does not lead")]
 pub struct GateShut;
 
-/// A client that sends reads always, and everything else only while `may_write` says so; otherwise the call fails with
+/// A client that waits when the API server asks for it, sends reads always, and everything else only while `may_write` says so; otherwise the call fails with
 /// [`GateShut`]. `may_write` must not wait.
 ///
 /// # Errors
@@ -38,6 +39,7 @@ pub fn gated_client(
     Ok(ClientBuilder::try_from(config)?
         .with_layer(&reads)
         .with_layer(&asks)
+        .with_layer(&tower::layer::layer_fn(RetryAfter::new))
         .build())
 }
 
