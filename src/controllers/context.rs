@@ -20,6 +20,7 @@ use crate::azure::frontends::Frontends;
 use crate::azure::observations::{Inventory, ObservationCache};
 use crate::engine::client::Reconcile;
 use crate::engine::read::Reader;
+use crate::hypershift::shard::Shard;
 use crate::metrics::Metrics;
 use crate::runtime::Runtime;
 use crate::runtime::event::{Event, What};
@@ -47,6 +48,8 @@ pub struct Context<R: ServedResource = AzurePrivateLinkService> {
     pub resources: Arc<CustomResourceStore<R>>,
     /// The namespaces that the operator excludes.
     pub excluded: ExcludedNamespaces,
+    /// The part of all clusters that this process serves.
+    pub shard: Shard,
 }
 
 /// Azure, and what was observed in it.
@@ -110,6 +113,7 @@ impl<R: ServedResource> Context<R> {
             awaiting: Awaiting::default(),
             resources: Arc::new(CustomResourceStore::new(role)),
             excluded: ExcludedNamespaces::default(),
+            shard: Shard::WHOLE,
         }
     }
 }
@@ -132,8 +136,18 @@ impl<R: ServedResource> ReconcileContext<R> for Context<R> {
         }
     }
 
+    fn shares(&self, object: &R, key: &str) -> bool {
+        let is_own = self.shard.has(key);
+        self.resources.note_elsewhere(object, !is_own);
+        is_own
+    }
+
     async fn report_too_many(&self, cr: &R) {
         let namespace = cr.namespace().unwrap_or_default();
+        // One process reports it.
+        if !self.shard.has(&namespace) {
+            return;
+        }
         let Some(unserved) = self.resources.not_served(&namespace) else {
             return;
         };
@@ -272,6 +286,10 @@ pub(crate) mod sample {
 
         async fn inputs(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), ReconcileError> {
             Ok(((), String::new()))
+        }
+
+        fn shard_key(&self, cr: &AzurePrivateLinkService, (): &()) -> String {
+            cr.spec.subscription_id.clone()
         }
 
         async fn reconcile(

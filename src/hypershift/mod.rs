@@ -12,3 +12,4 @@ pub mod names;
 pub mod owner;
 pub mod problem;
 pub mod scopes;
+pub mod shard;

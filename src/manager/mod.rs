@@ -19,9 +19,10 @@ use crate::azure::arm::auth::TokenCache;
 use crate::azure::arm::transport::HttpsTransport;
 use crate::config::{Config, Run};
 use crate::http::{HttpServer, Pages, Readiness, ReadinessItem};
+use crate::hypershift::shard::Shard;
 use crate::metrics::Metrics;
 use crate::roles::{self, Foundation, Prepared, Work};
-use crate::runtime::leader::{Elector, LeaseSettings, Standing, Worked, gated_client};
+use crate::runtime::leader::{Electors, LeaseSettings, Standing, Standings, Worked, gated_client};
 use crate::runtime::watch::Scope;
 use crate::runtime::watch_health::WatchHealth;
 use crate::{COMMIT, VERSION};
@@ -162,19 +163,19 @@ async fn run_role(
     items: RoleItems,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    let lease = lease(&shared.config, role).context("no lease is configured")?;
-    let elector = Elector::new(shared.kube.clone(), lease)?;
-    let gate = elector.gate();
-    // Ends by itself with the election.
+    let leases = leases(&shared.config, role).context("no lease is configured")?;
+    let electors = Electors::new(&shared.kube, leases.common, leases.own)?;
+    let gates = electors.gates();
+    // Ends by itself with the elections.
     tokio::spawn(follow(
-        elector.standing(),
+        electors.standings(),
         items.lease,
         role,
         Arc::clone(&shared.metrics),
     ));
-    let leads = gate.clone();
+    let leads = gates.clone();
     let kube = gated_client(shared.kube.clone(), move || leads.open())?;
-    let gate = Arc::new(ArmGate(gate));
+    let gate = Arc::new(ArmGate(gates));
     // Ends with the role. It does not use the gate: it asks, and writes nothing.
     let mut asking = JoinSet::new();
     let rights = rights::rights(&shared.config, role)?;
@@ -196,9 +197,6 @@ async fn run_role(
         prepared = ready => prepared,
         () = stop.cancelled() => return Ok(()),
     };
-    let Some(leadership) = elector.lead(stop.clone()).await else {
-        return Ok(());
-    };
     let working = |finish: CancellationToken| {
         let foundation = Foundation {
             config: &shared.config,
@@ -211,8 +209,10 @@ async fn run_role(
         let work = work(&shared, foundation, prepared, items.controllers, finish);
         with_heartbeat(&shared.metrics, role, work)
     };
-    let worked = leadership.work(&stop, GRACE, working).await;
-    let Worked { outcome, released } = worked.with_context(|| format!("role {role}"))?;
+    let worked = electors.work(&stop, GRACE, working).await;
+    let Some(Worked { outcome, released }) = worked.with_context(|| format!("role {role}"))? else {
+        return Ok(());
+    };
     outcome.unwrap_or(Ok(()))?;
     if !stop.is_cancelled() {
         bail!("the controllers of role {role} have ended");
@@ -225,24 +225,52 @@ fn of_run(config: &Config) -> anyhow::Result<&Run> {
     config.run.as_ref().context("no settings of `hyperlink run`")
 }
 
-fn lease(config: &Config, role: Role) -> Option<LeaseSettings> {
-    let lease = &config.run.as_ref()?.lease;
+/// The leases of a role in one process.
+struct Leases {
+    /// The one that all shards hold together; none if there is one shard.
+    common: Option<LeaseSettings>,
+    own: LeaseSettings,
+}
+
+fn leases(config: &Config, role: Role) -> Option<Leases> {
+    let run = config.run.as_ref()?;
+    let (lease, shard) = (&run.lease, config.scope.shard);
     let name = match &config.scope.namespace {
         Some(scope) if *scope != lease.namespace => format!("hyperlink-{role}-{scope}"),
         _ => format!("hyperlink-{role}"),
     };
-    Some(LeaseSettings {
+    let whole = LeaseSettings {
         name,
         namespace: lease.namespace.clone(),
         identity: LeaseSettings::identity(&lease.candidate),
+        shared: false,
         times: lease.times,
+    };
+    if shard == Shard::WHOLE {
+        return Some(Leases {
+            common: None,
+            own: whole,
+        });
+    }
+    let own = LeaseSettings {
+        name: format!("{}-shard-{}", whole.name, shard.number()),
+        ..whole.clone()
+    };
+    let common = LeaseSettings {
+        identity: format!("{} shards", shard.of()),
+        shared: true,
+        ..whole
+    };
+    Some(Leases {
+        common: Some(common),
+        own,
     })
 }
 
 /// Reports the role's standing in the election to probes and metrics.
-async fn follow(mut standing: Receiver<Standing>, item: ReadinessItem, role: Role, metrics: Arc<Metrics>) {
+async fn follow(mut standings: Standings, item: ReadinessItem, role: Role, metrics: Arc<Metrics>) {
     loop {
-        let now = standing.borrow_and_update().clone();
+        let now = standings.now();
         metrics.leader(role, now == Standing::Leading);
         match now {
             Standing::Unknown => item.waiting("the API server does not answer about the lease"),
@@ -251,7 +279,7 @@ async fn follow(mut standing: Receiver<Standing>, item: ReadinessItem, role: Rol
             Standing::Leading => item.ready_as("leading"),
             Standing::Lost => item.waiting("lost"),
         }
-        if standing.changed().await.is_err() {
+        if standings.changed().await.is_err() {
             return;
         }
     }

@@ -44,7 +44,11 @@ pub(super) fn rights(config: &Config, role: Role) -> anyhow::Result<Vec<Resource
             all.extend(of_rule(&rule, within));
         }
     }
-    if let Some(lease) = super::lease(config, role) {
+    let leases = super::leases(config, role);
+    for lease in leases
+        .into_iter()
+        .flat_map(|leases| leases.common.into_iter().chain([leases.own]))
+    {
         for mut rule in serde_saphyr::from_str::<RoleFile>(LEASE)?.rules {
             if let Some(names) = &mut rule.resource_names {
                 *names = vec![lease.name.clone()];

@@ -35,8 +35,9 @@ pub(super) const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 
 /// Azure's limits
 /// (<https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits>).
-pub(super) const QUOTAS: [(&str, f64); 2] = [
+pub(super) const QUOTAS: [(&str, f64); 3] = [
     ("private_link_services_per_load_balancer", 8.0),
+    ("private_link_services_per_subscription", 800.0),
     ("zones_per_subscription", 1000.0),
 ];
 
@@ -51,6 +52,8 @@ pub struct ObservedObject {
     pub deleting_for: Option<Duration>,
     /// One condition of each type.
     pub conditions: Vec<ObservedCondition>,
+    /// Its Private Link Service, once there is one.
+    pub link_service: Option<ResourceId>,
     /// The load balancer of its Private Link Service, once there is one.
     pub load_balancer: Option<ResourceId>,
     /// The private DNS zones of the custom resource.
@@ -254,14 +257,17 @@ impl Objects {
     }
 
     fn quotas_used(&self) -> Vec<Sample<'_>> {
-        let services = self.0.iter().filter_map(|object| object.load_balancer.as_ref());
+        let balancers = self.0.iter().filter_map(|object| object.load_balancer.as_ref());
+        let services = self.0.iter().filter_map(|object| object.link_service.as_ref());
         let zones: HashSet<&ResourceId> = self.0.iter().flat_map(|object| &object.zones).collect();
         let zones = zones.into_iter().map(ResourceId::subscription);
-        let [of_load_balancers, of_subscriptions] = QUOTAS.map(|(quota, _)| vec![quota]);
-        vec![
-            (of_load_balancers, fullest(services)),
-            (of_subscriptions, fullest(zones)),
-        ]
+        let used = [
+            fullest(balancers),
+            fullest(services.map(ResourceId::subscription)),
+            fullest(zones),
+        ];
+        let quotas = QUOTAS.map(|(quota, _)| vec![quota]);
+        quotas.into_iter().zip(used).collect()
     }
 }
 

@@ -59,6 +59,7 @@ impl Foundation<'_> {
         });
         Context {
             excluded: excluded(config),
+            shard: config.scope.shard,
             ..Context::new(self.role, instance, self.kube.clone(), arm, metrics, intervals.resync)
         }
     }

@@ -35,6 +35,7 @@ fn observed_object(cr: &AzurePrivateLinkService, now: Timestamp) -> ObservedObje
         conditions: AzurePrivateLinkService::CONDITIONS
             .map(|kind| condition(cr, kind, now))
             .into(),
+        link_service: named.and_then(|status| id(&status.private_link_service_id)),
         load_balancer: named
             .filter(|status| status.private_link_service_id.is_some())
             .and_then(|status| id(&status.internal_load_balancer_id)),

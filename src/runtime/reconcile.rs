@@ -58,6 +58,9 @@ pub trait ReconcileContext<K>: Send + Sync + 'static {
     /// Whether the object is reconciled.
     fn admission(&self, object: &K) -> Admission;
 
+    /// Whether this process serves objects with this key, as [`Reconciler::shard_key`] gives it. Notes the answer.
+    fn shares(&self, object: &K, key: &str) -> bool;
+
     /// Reports an object that is not reconciled because its namespace has too many.
     fn report_too_many(&self, object: &K) -> impl Future<Output = ()> + Send;
 
@@ -92,6 +95,9 @@ pub trait Reconciler: Send + Sync + 'static {
         cx: &Self::Context,
         object: &Self::Object,
     ) -> impl Future<Output = Result<(Self::Inputs, String), ReconcileError>> + Send;
+
+    /// What decides which of several processes serves the object.
+    fn shard_key(&self, object: &Self::Object, inputs: &Self::Inputs) -> String;
 
     /// Reconciles the object once; `correlation` names this reconcile in logs and calls.
     fn reconcile(
@@ -267,6 +273,10 @@ impl<R: Reconciler> Runner<R> {
         };
         let uid = &begun.uid;
         let (inputs, inputs_fingerprint) = self.reconciler.inputs(&self.cx, &object).await?;
+        if !self.cx.shares(&object, &self.reconciler.shard_key(&object, &inputs)) {
+            self.forget(uid);
+            return Ok(Action::await_change());
+        }
         begun.fingerprint = self.fingerprint(&object).with(&inputs_fingerprint);
         if let Some(wait) = self.pacer.early(uid, begun.fingerprint, Instant::now()) {
             return Ok(self.too_early(&object, wait));

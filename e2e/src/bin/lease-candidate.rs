@@ -32,6 +32,7 @@ async fn main() -> Result<ExitCode> {
         name: name.clone(),
         namespace: namespace.clone(),
         identity: identity.clone(),
+        shared: false,
         times: LeaseTimes {
             duration,
             renew_deadline,

@@ -14,7 +14,7 @@ use e2e::{TestEnv, eventually, roles};
 use hyperlink::api::{self, AzurePrivateLinkService};
 use serde_json::json;
 
-const FLAGS: [(&str, &str); 5] = [
+pub(crate) const FLAGS: [(&str, &str); 5] = [
     ("lease-duration", "5s"),
     ("lease-renew-deadline", "4s"),
     ("lease-retry", "500ms"),
@@ -36,7 +36,7 @@ async fn scoped(test_env: &TestEnv, cluster: &HostedCluster) -> Result<Hyperlink
 }
 
 /// Deletes a record in Azure, and returns the client id that restores it.
-async fn repaired_by(test_env: &TestEnv, cluster: &HostedCluster) -> Result<String> {
+pub(crate) async fn repaired_by(test_env: &TestEnv, cluster: &HostedCluster) -> Result<String> {
     let record = format!("{}/A/api", cluster.zones()[0]);
     let since = test_env.oracle().last_call().await?;
     test_env.oracle().drift_delete(&record).await?;

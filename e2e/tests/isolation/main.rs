@@ -3,4 +3,5 @@
 mod foreign;
 mod leaders;
 mod scopes;
+mod shards;
 mod tenants;

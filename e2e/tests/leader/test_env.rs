@@ -24,6 +24,7 @@ pub(crate) fn settings(lease: &str, identity: &str) -> LeaseSettings {
         name: lease.to_owned(),
         namespace: "default".to_owned(),
         identity: identity.to_owned(),
+        shared: false,
         times: LeaseTimes {
             duration: DURATION,
             renew_deadline: RENEW_DEADLINE,

@@ -20,6 +20,7 @@ use super::*;
 #[case("namespace", "", ": not the name of a namespace")]
 #[case("allow-scopes", "/nowhere", ": it cannot be read: entity not found")]
 #[case("management-scopes", "/nowhere", ": it cannot be read: entity not found")]
+#[case("shard", "3/2", ": not a shard: write K/N, with K from 1 to N and N up to 1000")]
 #[case("exclude-namespace", "clusters/red", ": not the name of a namespace")]
 #[case("kubeconfig", "/nowhere", ": it cannot be read: entity not found")]
 #[case(

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use futures::future::try_join_all;
 use futures::{Stream, stream};
-use kube::api::ListParams;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher::Event;
@@ -21,7 +20,7 @@ use crate::controllers::context::Context;
 use crate::controllers::custom_resource::CustomResource;
 use crate::controllers::reconciler::ServedResource;
 use crate::hypershift::claims::{Holder, reference};
-use crate::runtime::call::{ReconcileError, within};
+use crate::runtime::call::{ReconcileError, list, within};
 
 /// How many custom resources of a namespace are served; HyperShift creates two.
 pub const MOST: usize = 8;
@@ -119,6 +118,8 @@ struct StoreState<R: ServedResource> {
     namespaces: HashMap<String, Namespace>,
     /// Those that were refused because another cluster had what they name.
     contested: BTreeSet<ClusterRef>,
+    /// Those that another process serves.
+    elsewhere: BTreeSet<ClusterRef>,
     listed: bool,
     followers: Vec<UnboundedSender<Arc<R>>>,
     promoted: Vec<UnboundedSender<ObjectRef<R>>>,
@@ -143,6 +144,7 @@ impl<R: ServedResource> CustomResourceStore<R> {
                 writer,
                 namespaces: HashMap::new(),
                 contested: BTreeSet::new(),
+                elsewhere: BTreeSet::new(),
                 listed: false,
                 followers: Vec::new(),
                 promoted: Vec::new(),
@@ -185,7 +187,7 @@ impl<R: ServedResource> CustomResourceStore<R> {
             Event::Init | Event::InitApply(_) => state.writer.apply_watcher_event(event),
             Event::InitDone => {
                 state.writer.apply_watcher_event(event);
-                state.relisted(&self.store.state());
+                state.relisted(&self.store);
             }
             Event::Apply(cr) | Event::Delete(cr) => {
                 let before = self.store.get(&ObjectRef::from_obj(cr));
@@ -199,19 +201,13 @@ impl<R: ServedResource> CustomResourceStore<R> {
     /// Lists the custom resources of a namespace, for a process that does not watch.
     pub async fn read(&self, api: &Api<R>) -> Result<(), ReconcileError> {
         self.heard(&Event::Init);
-        let mut params = ListParams::default().limit(PAGE);
-        loop {
-            let page = within(api.list(&params)).await?;
-            for mut cr in page.items {
-                cr.prune();
-                self.heard(&Event::InitApply(cr));
-            }
-            params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
-            if params.continue_token.is_none() {
-                self.heard(&Event::InitDone);
-                return Ok(());
-            }
-        }
+        list(api, PAGE, |mut cr: R| {
+            cr.prune();
+            self.heard(&Event::InitApply(cr));
+        })
+        .await?;
+        self.heard(&Event::InitDone);
+        Ok(())
     }
 
     /// In how many namespaces there are such custom resources.
@@ -258,13 +254,26 @@ impl<R: ServedResource> CustomResourceStore<R> {
         Some(unserved)
     }
 
-    /// Those that metrics show: the oldest of each namespace, and of those there that are being deleted and that a role
+    /// Notes whether another process serves a custom resource.
+    pub fn note_elsewhere(&self, cr: &R, is_elsewhere: bool) {
+        let elsewhere = &mut self.state().elsewhere;
+        if is_elsewhere {
+            elsewhere.insert(reference(cr));
+        } else {
+            elsewhere.remove(&reference(cr));
+        }
+    }
+
+    /// Those that metrics show and no other process serves: the oldest of each namespace, and of those there that are being deleted and that a role
     /// holds.
     pub fn shown(&self) -> Vec<Arc<R>> {
         let mut all = self.store.state();
         let state = self.state();
         all.retain(|cr| {
             let holder = Holder::of(cr.as_ref());
+            if state.elsewhere.contains(&holder.object) {
+                return false;
+            }
             state.namespace_of(cr).is_some_and(|known| {
                 is_one_of_oldest(&known.staying, &holder) || is_one_of_oldest(&known.deleting_of_any, &holder)
             })
@@ -306,10 +315,14 @@ impl<R: ServedResource> StoreState<R> {
         self.namespaces.get(cr.meta().namespace.as_deref().unwrap_or_default())
     }
 
-    fn relisted(&mut self, all: &[Arc<R>]) {
+    fn relisted(&mut self, store: &Store<R>) {
         let before = std::mem::take(&mut self.namespaces);
         self.contested.clear();
-        for cr in all {
+        self.elsewhere.retain(|object| {
+            let reference = ObjectRef::new(&object.name).within(&object.namespace);
+            store.get(&reference).is_some()
+        });
+        for cr in &store.state() {
             let name = cr.namespace().unwrap_or_default();
             let reported = before.get(&name).and_then(|namespace| namespace.reported);
             let namespace = self.namespaces.entry(name).or_default();
@@ -324,6 +337,9 @@ impl<R: ServedResource> StoreState<R> {
     }
 
     fn changed(&mut self, cr: &R, before: Option<&R>, gone: bool) {
+        if gone {
+            self.elsewhere.remove(&reference(cr));
+        }
         if !gone && is_contested(cr) {
             self.contested.insert(reference(cr));
         } else {

@@ -27,12 +27,14 @@ pub fn reference(cluster: &HostedCluster) -> ClusterRef {
     }
 }
 
-/// Reconciles a HostedCluster if its control plane is in a namespace that is not excluded and, with `only`, in that
-/// one.
+/// Reconciles a HostedCluster of this process's shard if its control plane is in a namespace that is not excluded and,
+/// with `only`, in that one.
 pub async fn reconcile(cached: Arc<HostedCluster>, cx: Arc<Context>, only: Option<&str>) -> Action {
     let cluster = reference(&cached);
     let namespace = names::control_plane_namespace(&cluster);
-    if only.is_some_and(|only| only != namespace) || cx.excluded.contains(&namespace) {
+    let is_excluded = only.is_some_and(|only| only != namespace) || cx.excluded.contains(&namespace);
+    // Any of the processes may sum up; one of them does.
+    if is_excluded || !cx.shard.has(&cluster.to_string()) {
         return Action::await_change();
     }
     let summary = publish_summary(&cx, &cached, &cluster, &namespace);

@@ -158,6 +158,10 @@ impl Reconciler for PrivateEndpointController {
         Ok((inputs, fingerprint))
     }
 
+    fn shard_key(&self, cr: &AzurePrivateLinkService, _: &Self::Inputs) -> String {
+        cr.spec.subscription_id.clone()
+    }
+
     async fn reconcile(
         &self,
         cx: &Context,

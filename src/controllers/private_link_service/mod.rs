@@ -89,6 +89,11 @@ impl Reconciler for PrivateLinkServiceController {
         Ok((inputs, fingerprint))
     }
 
+    fn shard_key(&self, cr: &AzurePrivateLinkService, inputs: &Self::Inputs) -> String {
+        let scope = inputs.management_scope.as_ref();
+        self.settings.serving_scope(cr, scope).to_string()
+    }
+
     async fn reconcile(
         &self,
         cx: &Context,

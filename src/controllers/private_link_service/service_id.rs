@@ -42,6 +42,15 @@ fn in_scope(cr: &AzurePrivateLinkService, cluster_id: &str, scope: &ManagementSc
     names::in_group(Kind::PrivateLinkService, subscription, resource_group, &name)
 }
 
+/// The id of the service as the intent or the status has it. Both may be forged.
+pub(super) fn recorded(cr: &AzurePrivateLinkService) -> Option<ResourceId> {
+    let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
+    let recorded = recorded.and_then(|recorded| recorded.link_service);
+    let status = cr.status.as_ref();
+    let known = recorded.or_else(|| status?.private_link_service_id.clone());
+    known.and_then(|id| ResourceId::parse_as(Kind::PrivateLinkService, &id).ok())
+}
+
 /// The id of a service in another scope than the one in which this process makes services, from the intent or the
 /// status. No second service is made: this process manages the recorded one, or reports that it may not.
 pub(crate) fn recorded_elsewhere(
@@ -49,15 +58,7 @@ pub(crate) fn recorded_elsewhere(
     usual: &ResourceId,
     settings: &Settings,
 ) -> Result<Option<ResourceId>, Problem> {
-    let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
-    let recorded = recorded.and_then(|recorded| recorded.link_service);
-    let shown = cr
-        .status
-        .as_ref()
-        .and_then(|status| status.private_link_service_id.clone());
-    let known = recorded.or(shown);
-    let known = known.and_then(|id| ResourceId::parse_as(Kind::PrivateLinkService, &id).ok());
-    match known.filter(|id| id != usual && same(id.name(), usual.name())) {
+    match recorded(cr).filter(|id| id != usual && same(id.name(), usual.name())) {
         None => Ok(None),
         Some(id) if settings.allows(&id) => Ok(Some(id)),
         Some(id) => {

@@ -2,7 +2,8 @@
 
 use super::frontend::FrontendMatch;
 use super::nat_prefix::NatSubnetRules;
-use crate::api::HostedCluster;
+use super::service_id;
+use crate::api::{AzurePrivateLinkService, HostedCluster};
 use crate::azure::arm::id::{ResourceId, same};
 use crate::azure::arm::scope::AzureScope;
 use crate::hypershift::management_scopes::{ManagementScope, ManagementScopes};
@@ -93,6 +94,20 @@ impl ScopedSettings {
         self.scopes.of(cluster).cloned()
     }
 
+    /// The scope whose process serves a custom resource: the one in which its service was recorded, so that a cluster
+    /// that is moved stays with one process; else its cluster's.
+    pub(super) fn serving_scope<'a>(
+        &'a self,
+        cr: &AzurePrivateLinkService,
+        scope: Option<&'a ManagementScope>,
+    ) -> &'a ManagementScope {
+        let recorded = service_id::recorded(cr);
+        let all = std::iter::once(&self.first).chain(&self.others);
+        let scopes = all.map(|settings| &settings.scope);
+        let holds = |scope: &&ManagementScope| recorded.as_ref().is_some_and(|id| scope.as_azure_scope().covers(id));
+        scopes.clone().find(holds).or(scope).unwrap_or(&self.first.scope)
+    }
+
     /// What is the same for all clusters.
     pub(super) fn common(&self) -> &Settings {
         &self.first
@@ -102,5 +117,49 @@ impl ScopedSettings {
     pub(super) fn of(&self, scope: Option<&ManagementScope>) -> &Settings {
         let is_of = |settings: &&Settings| scope.is_some_and(|scope| settings.scope.is(scope));
         self.others.iter().find(is_of).unwrap_or(&self.first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::controllers::private_link_service::samples::{management_scope, settings};
+    use crate::controllers::samples::{cr, management};
+
+    fn of_two() -> ScopedSettings {
+        let file = "managementScopes: [{subscription: SUB, resourceGroup: other, hostedClusterLabels: {a: b}}]";
+        let file = file.replace("SUB", crate::controllers::samples::MANAGEMENT);
+        let scopes = ManagementScopes::parse(&file).unwrap();
+        let of_scope = |scope| Settings { scope, ..settings() };
+        ScopedSettings::new(scopes.with_default(Some(management_scope("mgmt"))), of_scope).unwrap()
+    }
+
+    #[test]
+    fn settings_of_a_scope_know_the_others() {
+        let scoped = of_two();
+        let other = management_scope("OTHER");
+        let found = scoped.of(Some(&other));
+        assert_eq!(found.scope.resource_group, "other");
+        assert_eq!(found.other_scopes, [management_scope("mgmt")]);
+        assert_eq!(scoped.of(None).scope, management_scope("mgmt"));
+        let id = ResourceId::parse(&management("privateLinkServices/pls-x")).unwrap();
+        assert!(!found.allows(&id) && found.to_take_away().allows(&id));
+    }
+
+    #[test]
+    fn moved_cluster_stays_with_the_process_of_its_service() {
+        let scoped = of_two();
+        let other = management_scope("other");
+        let made = cr(
+            json!({"privateLinkServiceID": management("privateLinkServices/pls-x")}),
+            json!({}),
+        );
+        let new = cr(Value::Null, json!({}));
+        let group = |cr, scope| scoped.serving_scope(cr, scope).resource_group.as_str();
+        assert_eq!(group(&made, Some(&other)), "mgmt");
+        assert_eq!(group(&new, Some(&other)), "other");
+        assert_eq!(group(&new, None), "mgmt");
     }
 }

@@ -16,6 +16,7 @@ pub(super) fn object(name: &str, status: Option<Status>, reason: Option<Reason>,
         name: name.into(),
         deleting_for: None,
         conditions: ConditionType::ALL.map(condition).into(),
+        link_service: None,
         load_balancer: None,
         zones: Vec::new(),
     }
@@ -144,6 +145,7 @@ fn quotas_are_reported_where_most_of_them_is_used() {
         ResourceId::parse(&id).unwrap()
     };
     let on = |balancer: &str, zones: &[(&str, &str)]| ObservedObject {
+        link_service: Some(id("s", "privateLinkServices", balancer)),
         load_balancer: Some(id("s", "loadBalancers", balancer)),
         zones: zones.iter().map(|(of, name)| id(of, "privateDnsZones", name)).collect(),
         ..object("o", Some(Status::True), None, 1)
@@ -158,6 +160,8 @@ fn quotas_are_reported_where_most_of_them_is_used() {
     for sample in [
         r#"hyperlink_quota_used{quota="private_link_services_per_load_balancer"} 2"#,
         r#"hyperlink_quota_limit{quota="private_link_services_per_load_balancer"} 8"#,
+        r#"hyperlink_quota_used{quota="private_link_services_per_subscription"} 3"#,
+        r#"hyperlink_quota_limit{quota="private_link_services_per_subscription"} 800"#,
         r#"hyperlink_quota_used{quota="zones_per_subscription"} 3"#,
         r#"hyperlink_quota_limit{quota="zones_per_subscription"} 1000"#,
     ] {

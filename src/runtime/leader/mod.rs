@@ -11,6 +11,7 @@
 //! | `guard.rs` | when a lease may be acquired |
 //! | `lease.rs` | how it is read and written |
 //! | `lease_watch.rs` | noticing a release at once |
+//! | `shards.rs` | two leases, for a part of all objects |
 //! | `term.rs` | renewing, losing, stepping down |
 //! | `work.rs` | what ends before what |
 
@@ -19,6 +20,7 @@ mod gated_client;
 mod guard;
 mod lease;
 mod lease_watch;
+mod shards;
 mod term;
 mod work;
 
@@ -35,6 +37,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use gate::LeaderGate;
 pub use gated_client::{GateShut, gated_client};
+pub use shards::{Electors, LeaderGates, Standings};
 pub use term::Leadership;
 pub use work::Worked;
 
@@ -70,8 +73,12 @@ pub struct LeaseSettings {
     pub name: String,
     /// The Lease's namespace.
     pub namespace: String,
-    /// The holder that the Lease names. Must be unique to this process: see [`LeaseSettings::identity`].
+    /// The holder that the Lease names. Must be unique to this process, see [`LeaseSettings::identity`], unless the
+    /// lease is `shared`.
     pub identity: String,
+    /// Whether several processes hold the lease together, under one identity. None of them releases it: it expires when
+    /// the last one has ended.
+    pub shared: bool,
     /// The times of the election.
     pub times: LeaseTimes,
 }

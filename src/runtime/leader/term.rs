@@ -69,8 +69,8 @@ impl Leadership {
         self.term.lost.cancelled().await;
     }
 
-    /// Shuts the gate and releases the lease, so that a standby acquires it at once. Call it when everything that
-    /// writes has ended.
+    /// Shuts the gate and releases the lease, so that a standby acquires it at once; unless others hold it too. Call it
+    /// when everything that writes has ended.
     ///
     /// If the lease could not be released; it then expires by itself.
     pub async fn step_down(mut self) -> Result<(), LeaderError> {
@@ -135,6 +135,8 @@ impl Term {
                     self.gate.open_until(until);
                     next = renewed + self.settings.times.retry;
                 }
+                // Another holder has renewed it; until when this one may lead is known.
+                Ok(Err(Setback::Uncertain)) if self.settings.shared => next = Instant::now(),
                 Ok(Err(Setback::Uncertain)) => {
                     self.gate.suspend();
                     tracing::warn!(lease = %self.settings.name, "somebody else has written the lease; looking who holds it");
@@ -174,6 +176,9 @@ impl Term {
     }
 
     async fn release(&self) -> Result<(), LeaderError> {
+        if self.settings.shared {
+            return Ok(());
+        }
         loop {
             let held = self
                 .calls

@@ -13,17 +13,18 @@ use super::model::Model;
 use super::*;
 
 pub(super) const LEASE: &str = "hyperlink-test";
-const TIMES: LeaseTimes = LeaseTimes {
+pub(super) const TIMES: LeaseTimes = LeaseTimes {
     duration: Duration::from_secs(1),
     renew_deadline: Duration::from_millis(600),
     retry: Duration::from_millis(100),
 };
 
-fn settings(identity: &str) -> LeaseSettings {
+pub(super) fn settings(identity: &str) -> LeaseSettings {
     LeaseSettings {
         name: LEASE.into(),
         namespace: "default".into(),
         identity: identity.into(),
+        shared: false,
         times: TIMES,
     }
 }

@@ -139,3 +139,33 @@ async fn panic_ends_its_reconcile_and_not_the_controller() {
         assert!(text.lines().any(|line| line == sample), "{sample} not in\n{text}");
     }
 }
+
+/// Must not run.
+struct Never;
+
+impl Script for Never {
+    async fn play(
+        &self,
+        _: &Context,
+        _: AzurePrivateLinkService,
+    ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
+        panic!("it is another process's");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_of_another_shard_is_left_alone_and_not_kept() {
+    let cr = sample::cr(json!({}), json!({}));
+    let shards = ["1/2", "2/2"].map(|text| text.parse::<crate::hypershift::shard::Shard>().unwrap());
+    let other = shards.into_iter().find(|shard| !shard.has(&cr.spec.subscription_id));
+    let cx = Arc::new(Context {
+        shard: other.unwrap(),
+        ..context()
+    });
+    let runner = Arc::new(Runner::new(Never, Arc::clone(&cx), Label::PrivateEndpoint));
+    assert_eq!(runner.reconcile(&cr).await, Action::await_change());
+    let uid = cr.metadata.uid.clone().unwrap();
+    assert_eq!(runner.pacer.early(&uid, Fingerprint::default(), Instant::now()), None);
+    let text = cx.runtime.metrics.render().unwrap();
+    assert!(!text.contains("hyperlink_reconcile_total{"), "{text}");
+}

@@ -52,6 +52,29 @@ fn of_ten_in_one_namespace_the_eight_oldest_are_served() {
 }
 
 #[test]
+fn custom_resource_of_another_process_is_not_shown() {
+    let all = crowd(2);
+    let other = made("c0", 0);
+    all.note_elsewhere(&other, true);
+    let shown = |all: &CustomResourceStore<AzurePrivateLinkService>| {
+        let shown = all.shown();
+        shown.iter().map(|cr| cr.name_any()).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(&all), ["c1"]);
+    all.heard(&Event::Init);
+    all.heard(&Event::InitApply(other.clone()));
+    all.heard(&Event::InitDone);
+    assert_eq!(
+        shown(&all),
+        Vec::<String>::new(),
+        "a relist shows it no more than before"
+    );
+    all.heard(&Event::Delete(other.clone()));
+    all.heard(&Event::Apply(other));
+    assert_eq!(shown(&all), ["c0"], "a new one may be this process's");
+}
+
+#[test]
 fn of_the_same_second_the_lower_name_is_served() {
     let all = crowd(7);
     for name in ["y", "x"] {
