@@ -64,7 +64,7 @@
 {{/* Rights, volumes and ports go by the values: a flag beside them would not have them. */}}
 {{- define "hyperlink.checkArguments" -}}
 {{- $own := dict -}}
-{{- range list "role" "namespace" "allowScopes" -}}
+{{- range list "role" "namespace" "allowScopes" "managementScopes" -}}
 {{- $_ := set $own (kebabcase .) . -}}
 {{- end -}}
 {{- range list "bind" "secure" "cert-file" "key-file" -}}

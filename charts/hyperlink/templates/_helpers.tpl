@@ -60,6 +60,9 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if include "hyperlink.allowScopes" . }}
 "--allow-scopes=/etc/hyperlink/allow-scopes/allow-scopes.yaml"
 {{- end }}
+{{- if .Values.managementScopes }}
+"--management-scopes=/etc/hyperlink/management-scopes/management-scopes.yaml"
+{{- end }}
 "--credential={{ .Values.azure.credential }}"
 "--probe-bind=0.0.0.0:8081"
 {{- with .Values.metrics }}
@@ -129,7 +132,7 @@ HostedClusters, their Events and namespace kube-system are elsewhere all the sam
 {{- define "hyperlink.leaseRules" -}}
 {{- $names := list -}}
 {{- range $role := splitList "," .Values.role -}}
-{{- $names = append $names (include "hyperlink.leaseName" (dict "root" $ "role" $role)) -}}
+{{- $names = concat $names (include "hyperlink.leaseNames" (dict "root" $ "role" $role) | fromJsonArray) -}}
 {{- end -}}
 {{- $rules := list -}}
 {{- range (.Files.Get "files/role-lease.yaml" | fromYaml).rules -}}
@@ -141,6 +144,29 @@ HostedClusters, their Events and namespace kube-system are elsewhere all the sam
 {{- define "hyperlink.leaseName" -}}
 hyperlink-{{ .role }}
 {{- with .root.Values.namespace }}{{ if ne . $.root.Release.Namespace }}-{{ . }}{{ end }}{{ end -}}
+{{- end }}
+
+{{/* The names of a role's leases: the one that all shards hold together, and one for each shard. */}}
+{{- define "hyperlink.leaseNames" -}}
+{{- $name := include "hyperlink.leaseName" . -}}
+{{- $names := list $name -}}
+{{- range include "hyperlink.shards" .root | fromJsonArray -}}
+{{- with .number -}}
+{{- $names = append $names (printf "%s-shard-%v" $name .) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $names -}}
+{{- end }}
+
+{{/* [{"number": 1, "label": "…"}, …]: the shards; a number and a label have only those among several. */}}
+{{- define "hyperlink.shards" -}}
+{{- $shards := list -}}
+{{- range $index := until (int .Values.shards) -}}
+{{- $number := ternary 0 (add1 $index) (eq (int $.Values.shards) 1) -}}
+{{- $label := ternary "" (printf "hyperlink.hypershift.openshift.io/shard: %q" (toString $number)) (eq $number 0) -}}
+{{- $shards = append $shards (dict "number" $number "label" $label) -}}
+{{- end -}}
+{{- toJson $shards -}}
 {{- end }}
 
 {{- define "hyperlink.subjects" -}}

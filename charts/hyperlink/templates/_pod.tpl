@@ -35,6 +35,9 @@
 {{- if include "hyperlink.allowScopes" . -}}
 {{- $mounts = append $mounts (dict "name" "allow-scopes" "mountPath" "/etc/hyperlink/allow-scopes" "readOnly" true) -}}
 {{- end -}}
+{{- if .Values.managementScopes -}}
+{{- $mounts = append $mounts (dict "name" "management-scopes" "mountPath" "/etc/hyperlink/management-scopes" "readOnly" true) -}}
+{{- end -}}
 {{- if and .Values.metrics.enabled .Values.metrics.certificate.secretName -}}
 {{- $mounts = append $mounts (dict "name" "metrics-certificate" "mountPath" "/etc/hyperlink/metrics" "readOnly" true) -}}
 {{- end -}}
@@ -51,6 +54,10 @@
 {{- end -}}
 {{- with include "hyperlink.allowScopes" . -}}
 {{- $volumes = append $volumes (dict "name" "allow-scopes" "configMap" (dict "name" .)) -}}
+{{- end -}}
+{{- if .Values.managementScopes -}}
+{{- $name := printf "%s-management-scopes" (include "hyperlink.fullname" .) -}}
+{{- $volumes = append $volumes (dict "name" "management-scopes" "configMap" (dict "name" $name)) -}}
 {{- end -}}
 {{- if and .Values.metrics.enabled .Values.metrics.certificate.secretName -}}
 {{- $volumes = append $volumes (dict "name" "metrics-certificate" "secret" (dict "secretName" .Values.metrics.certificate.secretName)) -}}

@@ -11,10 +11,13 @@ use serde_json::Value;
 use crate::values::defaults;
 
 /// The flags that the chart sets by itself, or that make no sense in a pod.
-const OF_THE_CHART: [&str; 11] = [
+const OF_THE_CHART: [&str; 13] = [
     "role",
     "namespace",
     "allow-scopes",
+    "management-scopes",
+    // Each deployment has its own.
+    "shard",
     "credential",
     "metrics-bind",
     "metrics-secure",

@@ -53,6 +53,8 @@ fn documents(rendered: &str) -> Result<Vec<Value>> {
 #[case::both_roles("both-roles", "hyperlink", "hyperlink")]
 #[case::ho_one_namespace("ho-one-namespace", "ho", "hyperlink")]
 #[case::cpo_one_namespace_elsewhere("cpo-one-namespace-elsewhere", "example", "hyperlink")]
+#[case::ho_management_scopes("ho-management-scopes", "ho", "hyperlink")]
+#[case::cpo_shards("cpo-shards", "cpo", "hyperlink")]
 #[case::image_by_digest("image-by-digest", "named", "hyperlink")]
 #[case::network_closed("network-closed", "ho", "hyperlink")]
 #[case::switched_off("switched-off", "cpo", "hyperlink")]

@@ -66,6 +66,7 @@ fn examples_are_accepted_by_lint() {
     "settings.resyncInterval=5m",
     "at '/settings': additional properties 'resyncInterval' not allowed"
 )]
+#[case::no_shard("shards=0", "at '/shards': minimum: got 0, want 1")]
 #[case::fewer_replicas_than_none("replicas=-1", "at '/replicas': minimum: got -1, want 0")]
 #[case::image_with_its_tag(
     "image.repository=registry.example.com:5000/hyperlink:0.1.0",
@@ -147,6 +148,18 @@ fn examples_are_accepted_by_lint() {
     r#"allowScopes.hostedClusters=[{"scopes":[]}]"#,
     "at '/allowScopes/hostedClusters/0': missing property 'namespace'"
 )]
+#[case::management_scope_without_a_cluster(
+    r#"managementScopes=[{"subscription":"33333333-3333-4333-8333-333333333333","resourceGroup":"b"}]"#,
+    "at '/managementScopes/0': missing property 'hostedClusters'"
+)]
+#[case::management_scope_without_a_group(
+    r#"managementScopes=[{"subscription":"33333333-3333-4333-8333-333333333333","hostedClusters":[{"namespace":"a"}]}]"#,
+    "at '/managementScopes/0': missing property 'resourceGroup'"
+)]
+#[case::management_scopes_of_the_guest_side(
+    r#"role=cpo allowScopes={"configMap":"scopes"},managementScopes=[{"subscription":"33333333-3333-4333-8333-333333333333","resourceGroup":"b","hostedClusterLabels":{"a":"b"}}]"#,
+    "at '/managementScopes': maxItems: got 1, want 0"
+)]
 #[case::excluded_in_the_file_of_another_role(
     r#"allowScopes.excludeNamespaces=["clusters-red"]"#,
     "at '/allowScopes/excludeNamespaces': maxItems: got 1, want 0"
@@ -191,7 +204,8 @@ fn examples_are_accepted_by_lint() {
 #[case::argument_that_is_no_flag(r#"extraArgs=["run"]"#, "at '/extraArgs/0': 'run' does not match pattern")]
 #[case::variable_without_a_name(r#"extraEnv=[{"value":"x"}]"#, "at '/extraEnv/0': missing property 'name'")]
 fn wrong_value_is_refused_with_its_path_and_the_reason(#[case] wrong: &str, #[case] reason: &str) {
-    let refused = render(&[&RIGHT[..], &[wrong]].concat());
+    let wrong: Vec<&str> = wrong.split(' ').collect();
+    let refused = render(&[&RIGHT[..], &wrong].concat());
     let error = format!("{:#}", refused.expect_err("it is taken"));
     assert!(error.contains(reason), "{error}");
 }
@@ -208,6 +222,9 @@ fn wrong_value_is_refused_with_its_path_and_the_reason(#[case] wrong: &str, #[ca
 )]
 #[case::scopes_in_any_case_and_names_with_dots(
     r#"allowScopes.hostedClusters=[{"namespace":"clusters","names":["a.b-c"],"scopes":["/Subscriptions/33333333-3333-4333-8333-333333333333/resourcegroups/A/providers/microsoft.network/virtualnetworks/V"]}]"#
+)]
+#[case::management_scopes_alone(
+    r#"settings={"resourceGroup":"","subscription":""},managementScopes=[{"subscription":"33333333-3333-4333-8333-333333333333","resourceGroup":"b","hostedClusterLabels":{"a":"b"}}]"#
 )]
 #[case::flag_that_no_value_gives(r#"extraArgs=["--lease-namespace=x"]"#)]
 fn right_value_is_taken(#[case] right: &str) {

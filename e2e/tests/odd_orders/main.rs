@@ -8,6 +8,7 @@ mod domains;
 mod ids;
 mod killed;
 mod limits;
+mod management_scopes;
 mod plan;
 mod service;
 mod throttled;
