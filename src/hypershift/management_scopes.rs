@@ -171,10 +171,10 @@ impl ManagementScopes {
             .chain(self.by_namespace.values())
             .collect();
         named.sort_by_key(|scope| scope.to_string());
-        let mut seen = HashSet::new();
+        let mut listed = HashSet::new();
         let scopes = self.default.iter().chain(named);
         scopes
-            .filter(|scope| seen.insert(scope.to_string().to_ascii_lowercase()))
+            .filter(|scope| listed.insert(scope.to_string().to_ascii_lowercase()))
             .cloned()
             .collect()
     }

@@ -25,7 +25,7 @@ fn group_of(scopes: &ManagementScopes, cluster: &HostedCluster) -> Result<String
 }
 
 #[test]
-fn name_goes_before_labels_and_they_before_the_namespace() {
+fn name_precedes_labels_and_these_precede_the_namespace() {
     let text = file(
         &(entry(A, "all", "hostedClusters: [{namespace: clusters}]")
             + &entry(A, "labelled", "hostedClusterLabels: {tier: gold, zone: one}")
