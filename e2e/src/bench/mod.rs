@@ -6,6 +6,7 @@
 pub mod audit;
 mod crowd;
 pub mod figures;
+mod hundred;
 mod life;
 pub mod load;
 mod objects;
@@ -48,6 +49,8 @@ pub enum Part {
     Rest,
     /// A restart beside many clusters. It takes half an hour, so it runs only when asked for.
     Restart,
+    /// A hundred clusters at once. It takes a quarter of an hour, so it runs only when asked for.
+    Hundred,
     /// A tenant's attack.
     Tenant,
     /// The simulator under load.
@@ -77,9 +80,10 @@ impl FromStr for Part {
             "crowd" => Self::Crowd,
             "rest" => Self::Rest,
             "restart" => Self::Restart,
+            "hundred" => Self::Hundred,
             "tenant" => Self::Tenant,
             "armsim" => Self::Armsim,
-            _ => bail!("{text}: life, standby, objects, crowd, rest, restart, tenant or armsim"),
+            _ => bail!("{text}: life, standby, objects, crowd, rest, restart, hundred, tenant or armsim"),
         })
     }
 }
@@ -144,6 +148,7 @@ async fn measure(part: Part, preset: Preset, program: &Path) -> Result<Report> {
         Part::Crowd => crowd::run(preset, program).await?,
         Part::Rest => rest::run(preset, program).await?,
         Part::Restart => restart::run(preset, program).await?,
+        Part::Hundred => hundred::run(preset, program).await?,
         Part::Tenant => tenant::run(preset, program).await?,
         Part::Armsim => Report::of(load::run().await?),
     })

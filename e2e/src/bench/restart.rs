@@ -78,7 +78,7 @@ fn name(what: &str) -> String {
 }
 
 /// One NAT subnet for all clusters, with room for a service of each.
-async fn nat_subnet(test_env: &TestEnv) -> Result<String> {
+pub(super) async fn nat_subnet(test_env: &TestEnv) -> Result<String> {
     let id = format!("{}/subnets/given", test_env.azure().management_vnet);
     let subnet = json!({"properties": {
         "addressPrefix": "10.226.0.0/16", "privateLinkServiceNetworkPolicies": "Disabled"}});
@@ -86,7 +86,7 @@ async fn nat_subnet(test_env: &TestEnv) -> Result<String> {
     Ok(id)
 }
 
-fn with_nat_subnet(all: Vec<HostedCluster>, id: &str) -> Vec<HostedCluster> {
+pub(super) fn with_nat_subnet(all: Vec<HostedCluster>, id: &str) -> Vec<HostedCluster> {
     all.into_iter().map(|cluster| cluster.with_nat_subnet(id)).collect()
 }
 
