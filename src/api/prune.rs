@@ -23,6 +23,8 @@ const MESSAGE: usize = 1024;
 const TEXT: usize = 256;
 /// The most owners that are kept: HyperShift sets one.
 const OWNERS: usize = 4;
+/// The most labels that are kept of a HostedCluster; Kubernetes bounds their names and values.
+const LABELS: usize = 32;
 
 impl Prune for AzurePrivateLinkService {
     fn prune(&mut self) {
@@ -35,7 +37,10 @@ impl Prune for AzurePrivateLinkService {
 
 impl Prune for HostedCluster {
     fn prune(&mut self) {
+        let labels = self.metadata.labels.take();
         prune_metadata(&mut self.metadata, &READ_CLUSTER_ANNOTATIONS, &[]);
+        // The operator's file may name any label.
+        self.metadata.labels = labels.map(|labels| labels.into_iter().take(LABELS).collect());
     }
 }
 

@@ -137,6 +137,9 @@ pub(super) fn management(
             usual.map(|usual| scopes.with_default(Some(usual)))
         }
     };
+    if scopes.as_ref().is_some_and(|scopes| scopes.all().is_empty()) {
+        problems.add("--management-scopes has no entry, and --resource-group (or AZURE_RESOURCE_GROUP) is missing");
+    }
     let length = ho.nat_prefix_length;
     if let Some(pool) = ho.nat_address_pool.filter(|pool| pool.prefix_len() > length) {
         problems.add(format!(

@@ -17,6 +17,7 @@ use std::fmt::{self, Display};
 use std::path::PathBuf;
 
 use crate::api::Role;
+use crate::hypershift::shard::Shard;
 
 pub use azure::{Azure, Management};
 pub use environment::{Environment, log_format_in, parse};
@@ -100,6 +101,9 @@ impl RunSettings {
         }
         if roles.contains(&Role::Cpo) && scope.namespace.is_none() && scope.allow_scopes.is_none() {
             problems.add("--allow-scopes (or HYPERLINK_ALLOW_SCOPES) is missing; role cpo needs it, or --namespace");
+        }
+        if scope.shard != Shard::WHOLE && scope.namespace.is_some() {
+            problems.add("--shard splits the clusters of all namespaces; it does not go with --namespace");
         }
         let run = run::run(&self, environment, &mut problems);
         config(self.shared, roles, run, environment, problems)

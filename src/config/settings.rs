@@ -70,8 +70,8 @@ pub struct ScopeSettings {
     #[arg(value_parser = namespace, value_delimiter = ',')]
     pub exclude_namespaces: Vec<String>,
     /// Which part of all clusters this process serves, where several processes share them: cpo by the guest's
-    /// subscription, ho by the management scope. Processes with another N, or without it, wait until those with this N
-    /// have ended. [unit: K/N: 1/3, 2/3, 3/3]
+    /// subscription, ho by that of the management scope. Processes with another N, or without it, wait until those with
+    /// this N have ended. [unit: K/N: 1/3, 2/3, 3/3]
     #[arg(long, env = "HYPERLINK_SHARD", value_name = "K/N", default_value = "1/1")]
     pub shard: Shard,
     /// Which parts of Azure each HostedCluster's control plane may use. All others are refused. The file is read again

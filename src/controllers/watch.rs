@@ -240,9 +240,7 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
         async move {
             let cx = observer.context();
             let namespace = control_plane.namespace().unwrap_or_default();
-            let azure = control_plane.spec.platform.azure.as_ref();
-            let subscription = azure.and_then(|azure| azure.subscription_id.as_deref());
-            if cx.excluded.contains(&namespace) || !cx.shard.has(subscription.unwrap_or_default()) {
+            if cx.excluded.contains(&namespace) {
                 return Action::await_change();
             }
             let work = || observer::reconcile(control_plane, Arc::clone(&observer));

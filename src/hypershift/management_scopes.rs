@@ -1,12 +1,14 @@
 //! In which management scope the load balancers and Private Link Services of a cluster are, as the operator of several
 //! scopes writes it. Pure.
 //!
-//! The load balancer is where the cloud provider made it, so a scope chosen wrongly finds no frontend and makes nothing.
+//! The load balancer is where the cloud provider made it: with a scope in another subscription no frontend is found, and
+//! nothing is made. Labels are as trustworthy as those who may write the HostedCluster.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use kube::ResourceExt;
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 
 use crate::api::{ClusterRef, HostedCluster, Reason};
 use crate::azure::arm::id::{SubscriptionId, is_group_name, is_uuid, same};
@@ -93,6 +95,8 @@ struct WrittenClusters {
 /// Which clusters are in which management scope. Without the operator's file: all are in the one of the flags.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ManagementScopes {
+    /// A hash of the file.
+    file: String,
     /// That of each cluster that no other rule is for.
     default: Option<ManagementScope>,
     by_name: HashMap<ClusterRef, ManagementScope>,
@@ -114,7 +118,10 @@ impl ManagementScopes {
         // The error is one line; a name is a text, as for Kubernetes.
         let options = serde_saphyr::options! { with_snippet: false, no_schema: true, strict_booleans: true };
         let file: File = serde_saphyr::from_str_with_options(text, options)?;
-        let mut scopes = Self::default();
+        let mut scopes = Self {
+            file: hash(text),
+            ..Self::default()
+        };
         for written in file.management_scopes {
             scopes.add(written)?;
         }
@@ -163,6 +170,12 @@ impl ManagementScopes {
         Self { default, ..self }
     }
 
+    /// A short text that is the same for processes which put each cluster into the same scope, and for few others.
+    pub fn fingerprint(&self) -> String {
+        let default = self.default.as_ref().map(ToString::to_string).unwrap_or_default();
+        hash(&format!("{}{}", self.file, default.to_ascii_lowercase()))
+    }
+
     /// Each scope once, the default one first.
     pub fn all(&self) -> Vec<ManagementScope> {
         let by_labels = self.by_labels.iter().map(|(_, scope)| scope);
@@ -203,6 +216,11 @@ impl ManagementScopes {
         let general = self.by_namespace.get(&reference.namespace).or(self.default.as_ref());
         general.ok_or_else(|| refused(format!("no management scope is for HostedCluster {reference}")))
     }
+}
+
+fn hash(text: &str) -> String {
+    let digest = Sha256::digest(text);
+    digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn refused(message: String) -> Problem {

@@ -164,6 +164,7 @@ async fn run_role(
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     let leases = leases(&shared.config, role).context("no lease is configured")?;
+    shared.metrics.shards(role, shared.config.scope.shard.of());
     let electors = Electors::new(&shared.kube, leases.common, leases.own)?;
     let gates = electors.gates();
     // Ends by itself with the elections.
@@ -253,11 +254,19 @@ fn leases(config: &Config, role: Role) -> Option<Leases> {
         });
     }
     let own = LeaseSettings {
-        name: format!("{}-shard-{}", whole.name, shard.number()),
+        name: format!("{}.shard-{}", whole.name, shard.number()),
         ..whole.clone()
     };
     let common = LeaseSettings {
-        identity: format!("{} shards", shard.of()),
+        identity: match role {
+            // Another file splits the clusters otherwise.
+            Role::Ho => format!(
+                "{} shards of {}",
+                shard.of(),
+                config.management.as_ref()?.scopes.fingerprint()
+            ),
+            Role::Cpo => format!("{} shards", shard.of()),
+        },
         shared: true,
         ..whole
     };

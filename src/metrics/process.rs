@@ -10,6 +10,7 @@ use crate::api::role::Role;
 
 pub(super) struct Process {
     leader: IntGaugeVec,
+    shards: IntGaugeVec,
     scopes_stale: IntGaugeVec,
     kube_writes: IntCounterVec,
     watches_failing: IntGaugeVec,
@@ -31,6 +32,13 @@ impl Process {
         Ok(Self {
             leader: registered.add(IntGaugeVec::new(
                 Opts::new("hyperlink_leader", "1 while this process leads the role."),
+                &["role"],
+            )?)?,
+            shards: registered.add(IntGaugeVec::new(
+                Opts::new(
+                    "hyperlink_shards",
+                    "How many processes lead the role when all is well: the N of --shard.",
+                ),
                 &["role"],
             )?)?,
             scopes_stale: registered.add(IntGaugeVec::new(
@@ -64,6 +72,12 @@ impl Metrics {
     pub fn leader(&self, role: Role, leads: bool) {
         let gauge = self.process.leader.with_label_values(&[role.as_str()]);
         gauge.set(i64::from(leads));
+    }
+
+    /// Records how many shards the role has.
+    pub fn shards(&self, role: Role, shards: u16) {
+        let gauge = self.process.shards.with_label_values(&[role.as_str()]);
+        gauge.set(i64::from(shards));
     }
 
     /// Records whether the file of allowed scopes cannot be used, so that its last good version applies.

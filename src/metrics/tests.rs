@@ -151,10 +151,12 @@ fn gauges_of_the_process_and_the_leader() {
     let metrics = metrics();
     metrics.leader(Role::Ho, true);
     metrics.leader(Role::Cpo, false);
+    metrics.shards(Role::Cpo, 3);
     metrics.budget("subscription-reads", 249);
     metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
     assert_sample(&metrics, r#"hyperlink_leader{role="ho"} 1"#);
     assert_sample(&metrics, r#"hyperlink_leader{role="cpo"} 0"#);
+    assert_sample(&metrics, r#"hyperlink_shards{role="cpo"} 3"#);
     assert_sample(
         &metrics,
         r#"hyperlink_arm_budget_remaining{budget="subscription-reads"} 249"#,

@@ -97,6 +97,11 @@ impl Observer {
         let Some(found) = within(api.get_opt(&name)).await? else {
             return Ok((ReconcileResult::Ready, None));
         };
+        let azure = found.spec.platform.azure.as_ref();
+        let subscription = azure.and_then(|azure| azure.subscription_id.as_deref());
+        if !self.cx.shard.has(subscription.unwrap_or_default()) {
+            return Ok((ReconcileResult::Ready, None));
+        }
         if found.metadata.deletion_timestamp.is_some() {
             return control_plane::let_go(&self.cx, &found).await;
         }

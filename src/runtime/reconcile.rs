@@ -22,6 +22,9 @@ use super::pace::{Fingerprint, Pacer};
 use super::requeue::Requeue;
 use crate::metrics::{Controller as Label, ReconcileResult, RunningReconcile};
 
+/// After so many rounds of `resync` it is checked whether another process still serves an object.
+const ELSEWHERE_ROUNDS: u32 = 3;
+
 /// An object that can be reconciled.
 pub trait ReconciledObject:
     Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
@@ -275,7 +278,8 @@ impl<R: Reconciler> Runner<R> {
         let (inputs, inputs_fingerprint) = self.reconciler.inputs(&self.cx, &object).await?;
         if !self.cx.shares(&object, &self.reconciler.shard_key(&object, &inputs)) {
             self.forget(uid);
-            return Ok(Action::await_change());
+            // What decides may change without an event that this process hears of.
+            return Ok(Action::requeue(runtime.resync * ELSEWHERE_ROUNDS));
         }
         begun.fingerprint = self.fingerprint(&object).with(&inputs_fingerprint);
         if let Some(wait) = self.pacer.early(uid, begun.fingerprint, Instant::now()) {

@@ -9,15 +9,15 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::header::RETRY_AFTER;
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use kube::client::Body;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower::{BoxError, Service};
 
 /// The wait if the answer names none, or none in seconds.
 const USUAL: Duration = Duration::from_secs(1);
-/// The longest wait. A reconcile that waits longer than a call may take fails, and is tried again.
-const LONGEST: Duration = Duration::from_secs(60);
+/// The longest wait: a call that waits must not exceed its own time for that.
+const LONGEST: Duration = Duration::from_secs(20);
 
 /// Until when no request is sent.
 #[derive(Debug, Clone, Default)]
@@ -85,11 +85,15 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
+        // Limits of Events are of a namespace or an object, and hold up nothing else.
+        let is_event = request.method() == Method::POST && request.uri().path().ends_with("/events");
         let not_before = self.not_before.clone();
         let answered = self.inner.call(request);
         async move {
             let answer = answered.await?;
-            not_before.note(&answer);
+            if !is_event {
+                not_before.note(&answer);
+            }
             Ok(answer)
         }
         .boxed()
@@ -129,7 +133,7 @@ mod tests {
     #[case::as_asked(429, Some("7"), 7)]
     #[case::without_a_time(429, None, 1)]
     #[case::with_a_date(429, Some("Thu, 26 Nov 2026 08:00:00 GMT"), 1)]
-    #[case::too_long(429, Some("86400"), 60)]
+    #[case::too_long(429, Some("86400"), 20)]
     #[case::other_refusal(503, Some("7"), 0)]
     #[case::success(200, Some("7"), 0)]
     #[tokio::test(start_paused = true)]

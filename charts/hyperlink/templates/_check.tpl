@@ -71,6 +71,7 @@
 {{- $_ := set $own (printf "metrics-%s" .) "metrics" -}}
 {{- end -}}
 {{- $_ := set $own "credential" "azure.credential" -}}
+{{- $_ := set $own "shard" "shards" -}}
 {{- range keys .Values.settings -}}
 {{- $_ := set $own (kebabcase .) (printf "settings.%s" .) -}}
 {{- end -}}

@@ -152,7 +152,7 @@ hyperlink-{{ .role }}
 {{- $names := list $name -}}
 {{- range include "hyperlink.shards" .root | fromJsonArray -}}
 {{- with .number -}}
-{{- $names = append $names (printf "%s-shard-%v" $name .) -}}
+{{- $names = append $names (printf "%s.shard-%v" $name .) -}}
 {{- end -}}
 {{- end -}}
 {{- toJson $names -}}

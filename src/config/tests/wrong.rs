@@ -88,6 +88,7 @@ fn value_of_another_type_is_refused(#[case] flag: &str, #[case] value: &str, #[c
 #[case(&[("metrics-secure", "true"), ("metrics-cert-file", "/nowhere"), ("metrics-key-file", "/nowhere")], "--metrics-cert-file: /nowhere cannot be read: entity not found")]
 #[case(&[("lease-duration", "10s")], "--lease-renew-deadline (10s) must be shorter than --lease-duration (10s)")]
 #[case(&[("lease-retry", "11s")], "--lease-retry (11s) must be shorter than --lease-renew-deadline (10s)")]
+#[case(&[("shard", "1/2"), ("namespace", "clusters-a")], "--shard splits the clusters of all namespaces; it does not go with --namespace")]
 #[case(&[("namespace", "clusters-a"), ("exclude-namespace", "clusters-b,clusters-a")], "the only --namespace is excluded, by --exclude-namespace or the file of --allow-scopes")]
 #[case(&[("namespace", "clusters-red")], "the only --namespace is excluded, by --exclude-namespace or the file of --allow-scopes")]
 #[case(&[("ca-file", "/nowhere")], "the CA file /nowhere cannot be read: entity not found")]

@@ -91,7 +91,8 @@ impl Reconciler for PrivateLinkServiceController {
 
     fn shard_key(&self, cr: &AzurePrivateLinkService, inputs: &Self::Inputs) -> String {
         let scope = inputs.management_scope.as_ref();
-        self.settings.serving_scope(cr, scope).to_string()
+        let scope = self.settings.serving_scope(cr, scope);
+        scope.subscription.as_str().to_owned()
     }
 
     async fn reconcile(

@@ -206,20 +206,25 @@ fn service_to_delete(basis: Basis<'_>, identity: &Identity) -> Result<Option<Res
     let Ok(usual) = service_id::usual(basis.cr, &identity.cluster_id, basis.settings) else {
         return Ok(None);
     };
-    if let Some(recorded) = service_id::recorded_elsewhere(basis.cr, &usual, basis.settings)? {
-        return Ok(Some(recorded));
-    }
     let facts = basis.facts;
-    let settings = basis.settings;
-    if settings.other_scopes.is_empty() || *facts.read(Kind::PrivateLinkService, &usual)? != Observed::Absent {
-        return Ok(Some(usual));
+    let elsewhere = service_id::recorded_elsewhere(basis.cr, &usual, basis.settings)?;
+    let own: Vec<ResourceId> = elsewhere.into_iter().chain([usual.clone()]).collect();
+    let observed = together(own.iter().map(|id| facts.read(Kind::PrivateLinkService, id)))?;
+    let mut likely = own.iter().zip(observed);
+    if let Some((id, _)) = likely.find(|(_, observed)| **observed != Observed::Absent) {
+        return Ok(Some(id.clone()));
     }
-    // Whoever may write the custom resource may have removed the record, and the cluster may have been moved since.
-    let others = service_id::in_other_scopes(basis.cr, &identity.cluster_id, settings);
+    let first = own.first().cloned();
+    if service_id::recorded(basis.cr).is_some_and(|recorded| own.contains(&recorded)) {
+        return Ok(first);
+    }
+    // Whoever may write the custom resource may have removed the record, and the cluster may have been moved since. A
+    // scope that cannot be read blocks no deletion in another one.
+    let others = service_id::in_other_scopes(basis.cr, &identity.cluster_id, basis.settings);
     let observed = together(others.iter().map(|id| facts.read(Kind::PrivateLinkService, id)))?;
-    let mut observed = others.into_iter().zip(observed);
-    let found = observed.find(|(_, observed)| **observed != Observed::Absent);
-    Ok(Some(found.map_or(usual, |(id, _)| id)))
+    let mut others = others.into_iter().zip(observed);
+    let found = others.find(|(_, observed)| observed.found().is_some());
+    Ok(found.map(|(id, _)| id).or(first))
 }
 
 /// The load balancer that the status shows, where the NAT subnet was not given.

@@ -34,6 +34,7 @@ fn everything() -> Metrics {
         failure: None,
     });
     metrics.leader(Role::Ho, true);
+    metrics.shards(Role::Ho, 1);
     metrics.allowed_scopes_stale(false);
     metrics.watches_failing(Watched::PrivateLinkService, 1);
     metrics.kube_write(KubeResource::Event, KubeVerb::Create);
@@ -91,7 +92,7 @@ fn reference_tells_type_labels_and_their_values() {
     for line in [
         "| `process_resident_memory_bytes` | gauge |  | Resident memory; absent where the system does not show it. |",
         "| `hyperlink_leader` | gauge | `role` | 1 while this process leads the role. |",
-        "| `role` | `ho`, `cpo` | `hyperlink_leader` |",
+        "| `role` | `ho`, `cpo` | `hyperlink_leader`, `hyperlink_shards` |",
         "| `status` | the HTTP status; 0: no answer | `hyperlink_arm_calls_total` |",
         "| `verb` | `create`, `patch`, `delete` | `hyperlink_kube_writes_total` |",
     ] {

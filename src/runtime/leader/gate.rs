@@ -53,6 +53,13 @@ impl LeaderGate {
         (clock() < deadline).then_some(deadline)
     }
 
+    /// When the gate shuts, whatever time it is now; `None` if it is shut for good.
+    pub(super) fn until(&self) -> Option<Instant> {
+        let over = self.0.over.load(Ordering::SeqCst);
+        let until = self.0.base + Duration::from_nanos(self.0.until.load(Ordering::SeqCst));
+        (!over).then_some(until)
+    }
+
     /// Opens the gate, or keeps it open, until `deadline`. Without effect after [`LeaderGate::close`].
     pub(super) fn open_until(&self, deadline: Instant) {
         let until = deadline.saturating_duration_since(self.0.base).as_nanos();

@@ -6,7 +6,7 @@
 //! campaigns for its own, and no longer than it renews it itself.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -28,7 +28,12 @@ impl LeaderGates {
     /// Whether writes may go out.
     #[must_use]
     pub fn open(&self) -> bool {
-        self.0.iter().all(LeaderGate::open)
+        let until: Option<Vec<Instant>> = self.0.iter().map(LeaderGate::until).collect();
+        // The clock is read last, once for all: a pause between two readings would count for one gate only.
+        until.is_some_and(|until| {
+            let now = Instant::now();
+            until.into_iter().all(|until| now < until)
+        })
     }
 }
 
@@ -129,8 +134,6 @@ async fn work_under<F: Future>(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use tokio::task::JoinHandle;
 
     use super::super::LeaseTimes;
@@ -163,7 +166,7 @@ mod tests {
                     ..settings(&format!("{of} shards"))
                 })),
                 own: elector(LeaseSettings {
-                    name: format!("{LEASE}-shard-{number}"),
+                    name: format!("{LEASE}.shard-{number}"),
                     ..settings(identity)
                 }),
             },
@@ -209,7 +212,7 @@ mod tests {
             retry: Duration::from_millis(20),
         };
         for number in 1..=3 {
-            model.put(&format!("{LEASE}-shard-{number}"), released());
+            model.put(&format!("{LEASE}.shard-{number}"), released());
         }
         let mut shards =
             [1, 2, 3].map(|number| process_with(&model, &format!("pod-{number}"), Some((number, 3)), times));

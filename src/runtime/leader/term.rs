@@ -4,7 +4,7 @@
 //! late. A write by somebody else shuts the gate until a renewal proves that this process still holds the lease.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -136,7 +136,8 @@ impl Term {
                     next = renewed + self.settings.times.retry;
                 }
                 // Another holder has renewed it; until when this one may lead is known.
-                Ok(Err(Setback::Uncertain)) if self.settings.shared => next = Instant::now(),
+                // All who met it must not meet again.
+                Ok(Err(Setback::Uncertain)) if self.settings.shared => next = Instant::now() + self.pause(),
                 Ok(Err(Setback::Uncertain)) => {
                     self.gate.suspend();
                     tracing::warn!(lease = %self.settings.name, "somebody else has written the lease; looking who holds it");
@@ -166,6 +167,12 @@ impl Term {
         }
         self.calls.claim(lease).await?;
         Ok(begun)
+    }
+
+    /// A pause by chance, up to a quarter of the time between renewals.
+    fn pause(&self) -> Duration {
+        let share = uuid::Uuid::new_v4().as_fields().0 % 1_000;
+        self.settings.times.retry * share / 4_000
     }
 
     fn lose(&self, holder: &str) {

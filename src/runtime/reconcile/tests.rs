@@ -163,7 +163,8 @@ async fn object_of_another_shard_is_left_alone_and_not_kept() {
         ..context()
     });
     let runner = Arc::new(Runner::new(Never, Arc::clone(&cx), Label::PrivateEndpoint));
-    assert_eq!(runner.reconcile(&cr).await, Action::await_change());
+    let again = Action::requeue(cx.runtime.resync * ELSEWHERE_ROUNDS);
+    assert_eq!(runner.reconcile(&cr).await, again);
     let uid = cr.metadata.uid.clone().unwrap();
     assert_eq!(runner.pacer.early(&uid, Fingerprint::default(), Instant::now()), None);
     let text = cx.runtime.metrics.render().unwrap();

@@ -8,7 +8,7 @@ use crate::azure::arm::scope::AzureScope;
 use crate::controllers::private_link_service::connecting::Connecting;
 use crate::controllers::private_link_service::frontend::FrontendMatch;
 use crate::controllers::private_link_service::samples::{self, alone, management_scope, settings};
-use crate::controllers::samples::{GUEST, MANAGEMENT, cr, decided, guest, management};
+use crate::controllers::samples::{GUEST, MANAGEMENT, cr, decided, guest, id, management};
 use crate::engine::failure::Class;
 
 mod subnet;
@@ -244,6 +244,43 @@ fn cluster_that_was_moved_to_another_scope_is_deleted_where_it_is(#[case] record
     );
     let gone = run(&deleting(json!({})), &inputs(), &[], &moved);
     assert_eq!((gone.steps[0].key.group(), gone.steps[0].gone()), ("new", true));
+}
+
+#[test]
+fn scope_that_cannot_be_read_blocks_no_deletion_in_another() {
+    let settings = Settings {
+        other_scopes: vec![management_scope("other")],
+        ..settings()
+    };
+    let other = id(&management(SERVICE).replace("/mgmt/", "/other/"));
+    let denied = ArmError::from_json(403, &json!({"error": {"code": "AuthorizationFailed"}}), None);
+    let facts = Facts {
+        reads: [(other, Observed::ReadFailed(denied))].into(),
+        ..Facts::default()
+    };
+    let custom = deleting(json!({}));
+    let decide = |facts: &Facts| teardown(&custom, &inputs(), facts, &settings, Timestamp::UNIX_EPOCH);
+    let decision = decided(facts, &[], decide).0;
+    assert_eq!(
+        (decision.steps[0].key.group(), decision.steps[0].gone()),
+        ("mgmt", true)
+    );
+}
+
+#[test]
+fn forged_record_in_another_scope_leaves_nothing_behind() {
+    let settings = Settings {
+        other_scopes: vec![management_scope("other")],
+        ..settings()
+    };
+    let mut forged = deleting(json!({}));
+    let elsewhere = management(SERVICE).replace("/mgmt/", "/other/");
+    forged.status = serde_json::from_value(json!({"privateLinkServiceID": elsewhere})).unwrap();
+    let decision = run(&forged, &inputs(), &[service(json!([]))], &settings);
+    assert_eq!(
+        (decision.steps[0].key.group(), &decision.steps[0].verb),
+        ("mgmt", &Verb::Delete)
+    );
 }
 
 fn unmarked(frontend: &str) -> (String, Value) {
