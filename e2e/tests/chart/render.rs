@@ -89,8 +89,31 @@ fn render_is_the_golden_one_and_the_api_server_takes_it(
 
 /// Fails unless the program listens on the ports of probes and scrapes, and selectors select the release's own pods.
 fn fits_together(objects: &[Value]) -> Result<()> {
-    let mut deployments = objects.iter().filter(|object| object["kind"] == "Deployment");
-    let pod = &deployments.next().context("no Deployment")?["spec"]["template"];
+    let deployments = objects.iter().filter(|object| object["kind"] == "Deployment");
+    let pods: Vec<&Value> = deployments.map(|one| &one["spec"]["template"]).collect();
+    ensure!(!pods.is_empty(), "no Deployment");
+    for pod in &pods {
+        ports_fit(pod)?;
+    }
+    for object in objects {
+        let of_service = object["spec"].get("selector").filter(|_| object["kind"] == "Service");
+        let selectors = ["/spec/selector/matchLabels", "/spec/podSelector/matchLabels"];
+        let selectors = selectors
+            .iter()
+            .filter_map(|path| object.pointer(path))
+            .chain(of_service);
+        for selector in selectors.filter_map(Value::as_object) {
+            let selects = |pod: &&Value| {
+                let labels = &pod["metadata"]["labels"];
+                selector.iter().all(|(label, value)| labels[label] == *value)
+            };
+            ensure!(pods.iter().any(|pod| selects(pod)), "{object}");
+        }
+    }
+    Ok(())
+}
+
+fn ports_fit(pod: &Value) -> Result<()> {
     let containers = pod["spec"]["containers"].as_array().context("no containers")?;
     let container = containers.iter().find(|one| one["name"] == "hyperlink");
     let container = container.context("no container of ours")?;
@@ -111,27 +134,6 @@ fn fits_together(objects: &[Value]) -> Result<()> {
         ensure!(asked["path"] == path, "{probe}: {asked}");
         ensure!(opened(&asked["port"]) == bound("probe-bind"), "{probe}: {container}");
         ensure!(bound("probe-bind").is_some(), "{container}");
-    }
-    for object in objects {
-        for selector in ["/spec/selector/matchLabels", "/spec/podSelector/matchLabels"] {
-            for (label, value) in object
-                .pointer(selector)
-                .and_then(Value::as_object)
-                .into_iter()
-                .flatten()
-            {
-                ensure!(pod["metadata"]["labels"][label] == *value, "{object}");
-            }
-        }
-        let named = object["kind"] == "Service";
-        for (label, value) in object["spec"]["selector"]
-            .as_object()
-            .filter(|_| named)
-            .into_iter()
-            .flatten()
-        {
-            ensure!(pod["metadata"]["labels"][label] == *value, "{object}");
-        }
     }
     Ok(())
 }
