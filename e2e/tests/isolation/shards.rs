@@ -109,8 +109,8 @@ fn each_shard_serves_its_clusters_and_another_number_waits() {
         };
         let of = shards[0].split_once('/').context("no number")?.1;
         waits(format!("standing by, {of} shards leads")).await?;
-        let since = test_env.oracle().last_call().await?;
         first.stop().await?;
+        let since = test_env.oracle().last_call().await?;
         // The first shard's clusters have nobody until the last of the shards has ended.
         ensure!(repaired_by(&test_env, &clusters[1]).await? == CPO_TWIN);
         ensure!(writers(&test_env, &clusters[0], since).await?.is_empty());
