@@ -107,7 +107,7 @@ fn fits_together(objects: &[Value]) -> Result<()> {
                 let labels = &pod["metadata"]["labels"];
                 selector.iter().all(|(label, value)| labels[label] == *value)
             };
-            ensure!(pods.iter().any(|pod| selects(pod)), "{object}");
+            ensure!(pods.iter().any(selects), "{object}");
         }
     }
     Ok(())

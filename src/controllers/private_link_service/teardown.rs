@@ -206,25 +206,49 @@ fn service_to_delete(basis: Basis<'_>, identity: &Identity) -> Result<Option<Res
     let Ok(usual) = service_id::usual(basis.cr, &identity.cluster_id, basis.settings) else {
         return Ok(None);
     };
-    let facts = basis.facts;
     let elsewhere = service_id::recorded_elsewhere(basis.cr, &usual, basis.settings)?;
     let own: Vec<ResourceId> = elsewhere.into_iter().chain([usual.clone()]).collect();
-    let observed = together(own.iter().map(|id| facts.read(Kind::PrivateLinkService, id)))?;
-    let mut likely = own.iter().zip(observed);
-    if let Some((id, _)) = likely.find(|(_, observed)| **observed != Observed::Absent) {
-        return Ok(Some(id.clone()));
+    if let Some(id) = existing(basis, &own)? {
+        return Ok(Some(id));
     }
-    let first = own.first().cloned();
-    if service_id::recorded(basis.cr).is_some_and(|recorded| own.contains(&recorded)) {
-        return Ok(first);
-    }
-    // Whoever may write the custom resource may have removed the record, and the cluster may have been moved since. A
-    // scope that cannot be read blocks no deletion in another one.
+    // Whoever may write the custom resource may have removed or forged the record, and the cluster may have been moved
+    // since.
     let others = service_id::in_other_scopes(basis.cr, &identity.cluster_id, basis.settings);
-    let observed = together(others.iter().map(|id| facts.read(Kind::PrivateLinkService, id)))?;
-    let mut others = others.into_iter().zip(observed);
-    let found = others.find(|(_, observed)| observed.found().is_some());
-    Ok(found.map(|(id, _)| id).or(first))
+    if let Some(id) = existing_elsewhere(basis, &others)? {
+        return Ok(Some(id));
+    }
+    // Each in turn is proven to be gone.
+    let unproven = own.iter().find(|id| !basis.facts.surely_gone.contains(*id));
+    Ok(unproven.or(own.first()).cloned())
+}
+
+/// The first of a cluster's likely services that is found, or else that may be there.
+fn existing(basis: Basis<'_>, ids: &[ResourceId]) -> Result<Option<ResourceId>, Needs> {
+    let observed = together(ids.iter().map(|id| basis.facts.read(Kind::PrivateLinkService, id)))?;
+    let found = ids
+        .iter()
+        .zip(&observed)
+        .find(|(_, observed)| observed.found().is_some());
+    let likely = ids
+        .iter()
+        .zip(&observed)
+        .find(|(_, observed)| ***observed != Observed::Absent);
+    Ok(found.or(likely).map(|(id, _)| id.clone()))
+}
+
+/// The same in other scopes. One that cannot be read for long, or not at all, blocks no deletion in another.
+fn existing_elsewhere(basis: Basis<'_>, ids: &[ResourceId]) -> Result<Option<ResourceId>, Needs> {
+    let observed = together(ids.iter().map(|id| basis.facts.read(Kind::PrivateLinkService, id)))?;
+    let is_unread = |observed: &Observed| match observed {
+        Observed::ReadFailed(error) => error.class.is_transient() && !error.lasting,
+        _ => false,
+    };
+    let found = ids
+        .iter()
+        .zip(&observed)
+        .find(|(_, observed)| observed.found().is_some());
+    let unread = ids.iter().zip(&observed).find(|(_, observed)| is_unread(observed));
+    Ok(found.or(unread).map(|(id, _)| id.clone()))
 }
 
 /// The load balancer that the status shows, where the NAT subnet was not given.
