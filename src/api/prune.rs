@@ -185,6 +185,16 @@ mod tests {
     }
 
     #[test]
+    fn labels_of_a_hosted_cluster_are_kept_up_to_a_bound() {
+        let labels: BTreeMap<String, String> = (10..60).map(|n| (format!("l{n}"), "x".to_owned())).collect();
+        let metadata = json!({"name": "example", "namespace": "clusters", "labels": labels});
+        let mut cluster: HostedCluster = serde_json::from_value(json!({"metadata": metadata, "spec": {}})).unwrap();
+        cluster.prune();
+        let kept = cluster.metadata.labels.unwrap();
+        assert_eq!((kept.len(), kept["l10"].as_str()), (LABELS, "x"));
+    }
+
+    #[test]
     fn large_fields_of_a_control_plane_are_not_kept() {
         let mut plane: HostedControlPlane = serde_json::from_value(json!({"metadata": metadata(),
             "spec": {"clusterID": "id", "infraID": large(), "services": [{"service": large()}]}}))

@@ -132,9 +132,8 @@ pub(super) fn management(
     let scopes = match (&ho.management_scopes, &ho.resource_group) {
         (Some(scopes), None) => Some(scopes.clone()),
         (scopes, _) => {
-            let scopes = scopes.clone().unwrap_or_default();
             let usual = usual_scope(&ho, credential, environment, problems);
-            usual.map(|usual| scopes.with_default(Some(usual)))
+            usual.map(|usual| scopes.clone().unwrap_or_default().with_default(usual))
         }
     };
     if scopes.as_ref().is_some_and(|scopes| scopes.all().is_empty()) {

@@ -102,7 +102,7 @@ impl RunSettings {
         if roles.contains(&Role::Cpo) && scope.namespace.is_none() && scope.allow_scopes.is_none() {
             problems.add("--allow-scopes (or HYPERLINK_ALLOW_SCOPES) is missing; role cpo needs it, or --namespace");
         }
-        if scope.shard != Shard::WHOLE && scope.namespace.is_some() {
+        if self.shard != Shard::WHOLE && scope.namespace.is_some() {
             problems.add("--shard splits the clusters of all namespaces; it does not go with --namespace");
         }
         let run = run::run(&self, environment, &mut problems);
@@ -111,7 +111,8 @@ impl RunSettings {
 }
 
 impl PlanSettings {
-    /// As [`RunSettings::resolve`]. Without a role it is cpo, and ho too where its resource group or its management scopes are given.
+    /// As [`RunSettings::resolve`]. Without a role it is cpo, and ho too where its resource group or its management
+    /// scopes are given.
     ///
     /// # Errors
     ///

@@ -1,8 +1,9 @@
-//! What only `hyperlink run` needs: how much at once, where probes and metrics are served, leader election.
+//! What only `hyperlink run` needs: how much at once and of which clusters, where probes and metrics are served, leader election.
 
 use super::settings::{Endpoints, LeaderElection};
 use super::{Environment, Problems, RunSettings};
 use crate::http::{Certificate, Serving};
+use crate::hypershift::shard::Shard;
 use crate::runtime::leader::LeaseTimes;
 
 /// What only `hyperlink run` needs.
@@ -10,6 +11,8 @@ use crate::runtime::leader::LeaseTimes;
 pub struct Run {
     /// The most reconciles at once, per controller.
     pub concurrency: u16,
+    /// The part of all clusters that is served.
+    pub shard: Shard,
     /// Where and how metrics and probes are served.
     pub serving: Serving,
     /// Leader election.
@@ -33,6 +36,7 @@ pub(super) fn run(settings: &RunSettings, environment: &Environment, problems: &
     let lease = lease(&settings.leader_election, namespace, environment, problems);
     Some(Run {
         concurrency: settings.concurrency,
+        shard: settings.shard,
         serving: serving?,
         lease: lease?,
     })

@@ -26,6 +26,17 @@ pub struct RunSettings {
     /// What `hyperlink plan` has too.
     #[command(flatten)]
     pub shared: PlanSettings,
+    /// Which part of all clusters this process serves, where several processes share them: cpo by the guest's
+    /// subscription, ho by that of the management scope. Processes with another N, or without it, wait until those with
+    /// this N have ended. [unit: K/N: 1/3, 2/3, 3/3]
+    #[arg(
+        long,
+        env = "HYPERLINK_SHARD",
+        value_name = "K/N",
+        default_value = "1/1",
+        display_order = 3
+    )]
+    pub(super) shard: Shard,
     /// How many objects each controller reconciles at once. [unit: reconciles at once, per controller]
     #[arg(long, env = "HYPERLINK_CONCURRENCY", value_name = "NUMBER")]
     #[arg(default_value = "64", display_order = 9, value_parser = value_parser!(u16).range(1..))]
@@ -69,11 +80,6 @@ pub struct ScopeSettings {
     #[arg(long = "exclude-namespace", env = "HYPERLINK_EXCLUDE_NAMESPACE", value_name = "NAME")]
     #[arg(value_parser = namespace, value_delimiter = ',')]
     pub exclude_namespaces: Vec<String>,
-    /// Which part of all clusters this process serves, where several processes share them: cpo by the guest's
-    /// subscription, ho by that of the management scope. Processes with another N, or without it, wait until those with
-    /// this N have ended. [unit: K/N: 1/3, 2/3, 3/3]
-    #[arg(long, env = "HYPERLINK_SHARD", value_name = "K/N", default_value = "1/1")]
-    pub shard: Shard,
     /// Which parts of Azure each HostedCluster's control plane may use. All others are refused. The file is read again
     /// when it changes. [unit: path of a YAML or JSON file] [default: none; required for role cpo without --namespace]
     #[arg(long, env = "HYPERLINK_ALLOW_SCOPES", value_name = "FILE", value_parser = value::scopes_file)]

@@ -117,7 +117,7 @@ fn defaults_are_those_of_the_help() {
     assert_eq!(
         config.management,
         Some(Management {
-            scopes: ManagementScopes::one(ManagementScope {
+            scopes: ManagementScopes::default().with_default(ManagementScope {
                 subscription: SubscriptionId::parse(SUBSCRIPTION).unwrap(),
                 resource_group: "management".into(),
             }),
@@ -271,4 +271,13 @@ fn lease_namespace_outside_a_pod_is_the_scope_or_must_be_given() {
     let config = resolve(&line, &environment).unwrap();
     assert_eq!(config.run.unwrap().lease.namespace, "scope");
     assert_eq!(config.azure.credential, CredentialSource::AzureCli);
+}
+
+#[test]
+fn documented_management_scopes_are_beside_those_of_the_flags() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/management-scopes.yaml");
+    let config = resolve(&[("role", "ho"), ("management-scopes", file)], &Environment::of(&HO)).unwrap();
+    let groups = config.management.unwrap().scopes.all();
+    let groups: Vec<&str> = groups.iter().map(|scope| scope.resource_group.as_str()).collect();
+    assert_eq!(groups, ["management", "mgmt-gold", "mgmt-b", "mgmt-old"]);
 }

@@ -4,7 +4,7 @@
 //! The load balancer is where the cloud provider made it: with a scope in another subscription no frontend is found, and
 //! nothing is made. Labels are as trustworthy as those who may write the HostedCluster.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
 use kube::ResourceExt;
 use serde::Deserialize;
@@ -37,8 +37,8 @@ pub enum ManagementScopesError {
     Twice(String),
 }
 
-/// Where load balancers and Private Link Services are.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Where load balancers and Private Link Services are. Compared as Azure does.
+#[derive(Debug, Clone, Eq)]
 pub struct ManagementScope {
     /// The subscription.
     pub subscription: SubscriptionId,
@@ -46,12 +46,13 @@ pub struct ManagementScope {
     pub resource_group: String,
 }
 
-impl ManagementScope {
-    /// Whether both are the same to Azure.
-    pub fn is(&self, other: &Self) -> bool {
+impl PartialEq for ManagementScope {
+    fn eq(&self, other: &Self) -> bool {
         self.subscription == other.subscription && same(&self.resource_group, &other.resource_group)
     }
+}
 
+impl ManagementScope {
     /// The scope as a part of Azure.
     pub fn as_azure_scope(&self) -> AzureScope {
         AzureScope::Group(self.subscription.clone(), self.resource_group.clone())
@@ -99,20 +100,12 @@ pub struct ManagementScopes {
     file: String,
     /// That of each cluster that no other rule is for.
     default: Option<ManagementScope>,
-    by_name: HashMap<ClusterRef, ManagementScope>,
+    by_name: BTreeMap<ClusterRef, ManagementScope>,
     by_labels: Vec<(BTreeMap<String, String>, ManagementScope)>,
-    by_namespace: HashMap<String, ManagementScope>,
+    by_namespace: BTreeMap<String, ManagementScope>,
 }
 
 impl ManagementScopes {
-    /// The one scope of all clusters.
-    pub fn one(scope: ManagementScope) -> Self {
-        Self {
-            default: Some(scope),
-            ..Self::default()
-        }
-    }
-
     /// Reads the operator's file, YAML or JSON.
     pub fn parse(text: &str) -> Result<Self, ManagementScopesError> {
         // The error is one line; a name is a text, as for Kubernetes.
@@ -166,8 +159,11 @@ impl ManagementScopes {
 
     /// Puts each cluster for which the file has no entry into this scope.
     #[must_use]
-    pub fn with_default(self, default: Option<ManagementScope>) -> Self {
-        Self { default, ..self }
+    pub fn with_default(self, default: ManagementScope) -> Self {
+        Self {
+            default: Some(default),
+            ..self
+        }
     }
 
     /// A short text that is the same for processes which put each cluster into the same scope, and for few others.
@@ -179,17 +175,14 @@ impl ManagementScopes {
     /// Each scope once, the default one first.
     pub fn all(&self) -> Vec<ManagementScope> {
         let by_labels = self.by_labels.iter().map(|(_, scope)| scope);
-        let mut named: Vec<&ManagementScope> = by_labels
-            .chain(self.by_name.values())
-            .chain(self.by_namespace.values())
-            .collect();
-        named.sort_by_key(|scope| scope.to_string());
-        let mut listed = HashSet::new();
-        let scopes = self.default.iter().chain(named);
-        scopes
-            .filter(|scope| listed.insert(scope.to_string().to_ascii_lowercase()))
-            .cloned()
-            .collect()
+        let named = self.by_name.values().chain(self.by_namespace.values());
+        let mut all: Vec<ManagementScope> = Vec::new();
+        for scope in self.default.iter().chain(by_labels).chain(named) {
+            if !all.contains(scope) {
+                all.push(scope.clone());
+            }
+        }
+        all
     }
 
     /// The scope of a cluster. An entry that names it goes before one for its labels, and that before one for its
@@ -206,7 +199,7 @@ impl ManagementScopes {
         let fits = |labels: &BTreeMap<String, String>| labels.iter().all(|(name, value)| own.get(name) == Some(value));
         let mut labelled = self.by_labels.iter().filter(|(labels, _)| fits(labels));
         if let Some((_, scope)) = labelled.next() {
-            return match labelled.find(|(_, other)| !other.is(scope)) {
+            return match labelled.find(|(_, other)| other != scope) {
                 None => Ok(scope),
                 Some((_, other)) => Err(refused(format!(
                     "the labels of HostedCluster {reference} fit the management scopes {scope} and {other}"

@@ -164,7 +164,7 @@ async fn run_role(
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     let leases = leases(&shared.config, role).context("no lease is configured")?;
-    shared.metrics.shards(role, shared.config.scope.shard.of());
+    shared.metrics.shards(role, of_run(&shared.config)?.shard.of());
     let electors = Electors::new(&shared.kube, leases.common, leases.own)?;
     let gates = electors.gates();
     // Ends by itself with the elections.
@@ -235,7 +235,7 @@ struct Leases {
 
 fn leases(config: &Config, role: Role) -> Option<Leases> {
     let run = config.run.as_ref()?;
-    let (lease, shard) = (&run.lease, config.scope.shard);
+    let (lease, shard) = (&run.lease, run.shard);
     let name = match &config.scope.namespace {
         Some(scope) if *scope != lease.namespace => format!("hyperlink-{role}-{scope}"),
         _ => format!("hyperlink-{role}"),

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::controllers::context::sample;
+use crate::hypershift::shard::Shard;
 
 mod keep;
 
@@ -117,6 +118,12 @@ impl TestEnv {
         Self { cluster, observer }
     }
 
+    fn in_shard(mut self, shard: Shard) -> Self {
+        let observer = Arc::get_mut(&mut self.observer).unwrap();
+        Arc::get_mut(&mut observer.cx).unwrap().shard = shard;
+        self
+    }
+
     async fn reconcile(&self) -> Action {
         let metadata = ObjectMeta {
             name: Some("example".into()),
@@ -153,6 +160,18 @@ impl TestEnv {
 
 fn resync() -> Action {
     Action::requeue(Duration::from_secs(60))
+}
+
+/// Watches keep nothing of the spec, so the subscription has to be that of the control plane as it is read.
+#[tokio::test]
+async fn control_plane_is_served_by_the_shard_of_its_subscription() {
+    let mut served = Vec::new();
+    for shard in ["1/3", "2/3", "3/3"] {
+        let test_env = TestEnv::new(cluster()).in_shard(shard.parse().unwrap());
+        test_env.reconcile().await;
+        served.push(!test_env.written().is_empty());
+    }
+    assert_eq!(served, [false, true, false]);
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ use crate::controllers::context::{ArmContext, Context};
 use crate::controllers::excluded::ExcludedNamespaces;
 use crate::controllers::reconciler::ServedResource;
 use crate::engine::call_budget::CallBudgets;
+use crate::hypershift::shard::Shard;
 use crate::metrics::Metrics;
 use crate::scopes_file::ScopesFile;
 
@@ -59,7 +60,7 @@ impl Foundation<'_> {
         });
         Context {
             excluded: excluded(config),
-            shard: config.scope.shard,
+            shard: config.run.as_ref().map_or(Shard::WHOLE, |run| run.shard),
             ..Context::new(self.role, instance, self.kube.clone(), arm, metrics, intervals.resync)
         }
     }

@@ -81,11 +81,11 @@ fn settings(config: &Config, management_cluster: String) -> anyhow::Result<Scope
         .management
         .as_ref()
         .context("role ho has no management settings")?;
-    let settings = |scope| Settings {
+    let settings = |scope, other_scopes| Settings {
         cloud: config.azure.cloud_name,
         management_cluster: management_cluster.clone(),
         scope,
-        other_scopes: Vec::new(),
+        other_scopes,
         also_manage: management.ho.also_manage.clone(),
         nat: NatSubnetRules {
             prefix_length: management.ho.nat_prefix_length,

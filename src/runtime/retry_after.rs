@@ -109,8 +109,8 @@ mod tests {
 
     use super::*;
 
-    /// After how long the second request is sent, if the first gets this answer.
-    async fn second_after(answer: http::response::Builder) -> Duration {
+    /// After how long the second request is sent, if the first one gets this answer.
+    async fn second_after(first: Request<Body>, answer: http::response::Builder) -> Duration {
         let answer = Arc::new(answer.body(()).unwrap());
         let answers = move |_: Request<Body>| {
             let answer = Arc::clone(&answer);
@@ -122,11 +122,21 @@ mod tests {
             }
         };
         let mut service = RetryAfter::new(service_fn(answers).map_err(BoxError::from));
-        let request = || Request::new(Body::empty());
-        service.ready().await.unwrap().call(request()).await.unwrap();
+        service.ready().await.unwrap().call(first).await.unwrap();
         let began = Instant::now();
-        service.ready().await.unwrap().call(request()).await.unwrap();
+        let second = Request::new(Body::empty());
+        service.ready().await.unwrap().call(second).await.unwrap();
         began.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn limit_of_events_holds_up_nothing_else() {
+        let path = "/apis/events.k8s.io/v1/namespaces/clusters-one/events";
+        let limited = || Response::builder().status(429).header(RETRY_AFTER, "7");
+        let event = Request::post(path).body(Body::empty()).unwrap();
+        assert_eq!(second_after(event, limited()).await, Duration::ZERO);
+        let watch = Request::get(path).body(Body::empty()).unwrap();
+        assert_eq!(second_after(watch, limited()).await.as_secs(), 7);
     }
 
     #[rstest]
@@ -142,6 +152,7 @@ mod tests {
         let answer = asked
             .into_iter()
             .fold(answer, |answer, asked| answer.header(RETRY_AFTER, asked));
-        assert_eq!(second_after(answer).await.as_secs(), seconds);
+        let first = Request::new(Body::empty());
+        assert_eq!(second_after(first, answer).await.as_secs(), seconds);
     }
 }

@@ -103,7 +103,8 @@ async fn management(cx: &Context, (group, also): &(&str, Vec<AzureScope>)) -> Pr
         also_manage: also.clone(),
     };
     let cluster_index = ClusterIndex::read(&cx.runtime.kube).await.unwrap();
-    let settings = ScopedSettings::new(ManagementScopes::one(scope), |_| settings.clone());
+    let scopes = ManagementScopes::default().with_default(scope);
+    let settings = ScopedSettings::new(scopes, |_, _| settings.clone());
     PrivateLinkServiceController::new(settings.unwrap(), Arc::new(cluster_index))
 }
 

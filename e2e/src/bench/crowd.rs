@@ -103,6 +103,19 @@ pub(super) fn clusters(test_env: &TestEnv, name: &str, number: usize) -> Vec<Hos
     (0..number).map(cluster).collect()
 }
 
+/// One NAT subnet for all clusters, with room for a service of each.
+pub(super) async fn nat_subnet(test_env: &TestEnv) -> Result<String> {
+    let id = format!("{}/subnets/given", test_env.azure().management_vnet);
+    let subnet = json!({"properties": {
+        "addressPrefix": "10.226.0.0/16", "privateLinkServiceNetworkPolicies": "Disabled"}});
+    test_env.oracle().drift_put(&id, &subnet).await?;
+    Ok(id)
+}
+
+pub(super) fn with_nat_subnet(all: Vec<HostedCluster>, id: &str) -> Vec<HostedCluster> {
+    all.into_iter().map(|cluster| cluster.with_nat_subnet(id)).collect()
+}
+
 impl Crowd {
     /// Starts both roles without any cluster yet; `quotas` are those of each subscription.
     pub(super) async fn start(preset: Preset, program: &Path, quotas: &Value) -> Result<Self> {

@@ -6,9 +6,9 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde_json::json;
 
-use super::crowd::{Crowd, clusters};
+use super::crowd::{Crowd, clusters, nat_subnet, with_nat_subnet};
 use super::figures::Figure;
-use super::{Report, count, restart};
+use super::{Report, count};
 use crate::azure_sim::Preset;
 
 const CLUSTERS: usize = 100;
@@ -30,7 +30,7 @@ async fn at_once(preset: Preset, program: &Path, one_subnet: bool, goal: f64) ->
     let mut subnets = "own NAT subnets";
     if one_subnet {
         subnets = "one NAT subnet";
-        all = restart::with_nat_subnet(all, &restart::nat_subnet(crowd.test_env()).await?);
+        all = with_nat_subnet(all, &nat_subnet(crowd.test_env()).await?);
     }
     eprintln!("{CLUSTERS} at once, {subnets}");
     let since = crowd.test_env().oracle().last_call().await?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
-use super::crowd::{Crowd, clusters};
+use super::crowd::{Crowd, clusters, nat_subnet, with_nat_subnet};
 use super::figures::Figure;
 use super::{PATIENCE, Report, count};
 use crate::azure_sim::Preset;
@@ -75,19 +75,6 @@ pub(super) async fn run(preset: Preset, program: &Path) -> Result<Report> {
 
 fn name(what: &str) -> String {
     format!("restart beside {CLUSTERS} clusters, {what}")
-}
-
-/// One NAT subnet for all clusters, with room for a service of each.
-pub(super) async fn nat_subnet(test_env: &TestEnv) -> Result<String> {
-    let id = format!("{}/subnets/given", test_env.azure().management_vnet);
-    let subnet = json!({"properties": {
-        "addressPrefix": "10.226.0.0/16", "privateLinkServiceNetworkPolicies": "Disabled"}});
-    test_env.oracle().drift_put(&id, &subnet).await?;
-    Ok(id)
-}
-
-pub(super) fn with_nat_subnet(all: Vec<HostedCluster>, id: &str) -> Vec<HostedCluster> {
-    all.into_iter().map(|cluster| cluster.with_nat_subnet(id)).collect()
 }
 
 /// Creates all of these clusters while the simulator's clock runs ahead.

@@ -1,6 +1,7 @@
 //! The custom resources that controllers reconcile, a file each; and `store`, those that one role watches.
 
 mod azure_private_link_service;
+pub mod read_siblings;
 pub mod store;
 
 use std::fmt::Debug;

@@ -6,7 +6,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::future::try_join_all;
 use futures::{Stream, stream};
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
@@ -16,11 +15,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::Instant;
 
 use crate::api::{ClusterRef, Reason, Role, held_by};
-use crate::controllers::context::Context;
 use crate::controllers::custom_resource::CustomResource;
 use crate::controllers::reconciler::ServedResource;
 use crate::hypershift::claims::{Holder, reference};
-use crate::runtime::call::{ReconcileError, list, within};
+use crate::runtime::call::{ReconcileError, list};
 
 /// How many custom resources of a namespace are served; HyperShift creates two.
 pub const MOST: usize = 8;
@@ -264,8 +262,8 @@ impl<R: ServedResource> CustomResourceStore<R> {
         }
     }
 
-    /// Those that metrics show and no other process serves: the oldest of each namespace, and of those there that are being deleted and that a role
-    /// holds.
+    /// Those that metrics show and no other process serves: the oldest of each namespace, and of those there that are
+    /// being deleted and that a role holds.
     pub fn shown(&self) -> Vec<Arc<R>> {
         let mut all = self.store.state();
         let state = self.state();
@@ -383,32 +381,6 @@ impl<R: ServedResource> StoreState<R> {
 
 fn items<T: Send>(mut receiver: UnboundedReceiver<T>) -> impl Stream<Item = T> + Send + Unpin + use<T> {
     stream::poll_fn(move |cx| receiver.poll_recv(cx))
-}
-
-/// The other custom resources of a namespace that are served. With `again` they are read from the API server: a
-/// decision on a deletion must not rely on what watches have shown.
-pub async fn siblings<R: ServedResource>(cx: &Context<R>, cr: &R, again: bool) -> Result<Vec<Arc<R>>, ReconcileError> {
-    let namespace = cr.namespace().unwrap_or_default();
-    let mut all = cx.resources.of_namespace(&namespace);
-    all.retain(|other| other.meta().uid != cr.meta().uid);
-    if !again {
-        return Ok(all);
-    }
-    read_again(&cx.runtime.kube, &namespace, all).await
-}
-
-/// These custom resources of a namespace as they are now.
-pub async fn read_again<R: ServedResource>(
-    kube: &kube::Client,
-    namespace: &str,
-    known: Vec<Arc<R>>,
-) -> Result<Vec<Arc<R>>, ReconcileError> {
-    let api: Api<R> = Api::namespaced(kube.clone(), namespace);
-    let reads = known
-        .into_iter()
-        .map(async |cr| within(api.get_opt(&cr.name_any())).await);
-    let found = try_join_all(reads).await?;
-    Ok(found.into_iter().flatten().map(Arc::new).collect())
 }
 
 #[cfg(test)]

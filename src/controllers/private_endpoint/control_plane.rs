@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::api::markers::{CPO_FINALIZER, HCP_FINALIZER};
 use crate::api::{AzurePrivateLinkService, HostedControlPlane, held_by};
 use crate::controllers::context::Context;
-use crate::controllers::custom_resource::store;
+use crate::controllers::custom_resource::read_siblings;
 use crate::hypershift::owner;
 use crate::metrics::{KubeResource, KubeVerb, ReconcileResult};
 use crate::runtime::call::{ReconcileError, changing};
@@ -64,7 +64,7 @@ async fn any_held(cx: &Context, namespace: &str) -> Result<bool, ReconcileError>
         return Ok(true);
     }
     let served = cx.resources.of_namespace(namespace);
-    let now = store::read_again(&cx.runtime.kube, namespace, served).await?;
+    let now = read_siblings::read_again(&cx.runtime.kube, namespace, served).await?;
     Ok(now.iter().any(|cr| held_by(cr.as_ref(), CPO_FINALIZER)))
 }
 

@@ -14,7 +14,7 @@ use crate::api::markers::{CLUSTER_ANNOTATION, HCP_FINALIZER};
 use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, Reason, held_by, other_writer};
 use crate::azure::arm::id::same;
 use crate::controllers::context::Context;
-use crate::controllers::custom_resource::store;
+use crate::controllers::custom_resource::read_siblings;
 use crate::hypershift::claims::{Claim, Claims, Holder};
 use crate::hypershift::cluster_index::ClusterIndex;
 use crate::hypershift::identity::{self, Identity};
@@ -52,7 +52,7 @@ pub(super) async fn read_inputs(
 ) -> Result<ControlPlaneState, ReconcileError> {
     let control_plane_deleting = found.is_some_and(|found| found.metadata.deletion_timestamp.is_some());
     let is_deleting = cr.metadata.deletion_timestamp.is_some() || control_plane_deleting;
-    let siblings = store::siblings(cx, cr, is_deleting).await?;
+    let siblings = read_siblings::siblings(cx, cr, is_deleting).await?;
     let voucher = match hosted_clusters {
         None => Voucher::Conditions,
         Some(HostedClusters { all, cloud }) => {

@@ -15,7 +15,7 @@ use crate::api::markers::{ADOPT_FROM, HO_FINALIZER, HO_INTENT, SERVICES};
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, held_by};
 use crate::azure::arm::id::{is_uuid, lower};
 use crate::controllers::context::Context;
-use crate::controllers::custom_resource::store;
+use crate::controllers::custom_resource::read_siblings;
 use crate::hypershift::claims::{self, Claim, Claims, Holder};
 use crate::hypershift::cluster_index::ClusterIndex;
 use crate::hypershift::identity::{self, DeletedCluster, Identity, Traces};
@@ -47,7 +47,7 @@ pub(super) async fn read_inputs(
     let deleting = cr.metadata.deletion_timestamp.is_some();
     let made = recorded.as_ref().is_some_and(|recorded| recorded.nat_subnet_made);
     let siblings = if deleting || (!made && cr.spec.nat_subnet_id.is_none()) {
-        store::siblings(cx, cr, deleting).await?
+        read_siblings::siblings(cx, cr, deleting).await?
     } else {
         Vec::new()
     };

@@ -28,7 +28,8 @@ pub(super) fn settings() -> Settings {
 
 /// Settings of the only management scope.
 pub(super) fn scoped(settings: Settings) -> ScopedSettings {
-    ScopedSettings::new(ManagementScopes::one(settings.scope.clone()), |_| settings.clone()).unwrap()
+    let scopes = ManagementScopes::default().with_default(settings.scope.clone());
+    ScopedSettings::new(scopes, |_, _| settings.clone()).unwrap()
 }
 
 /// The management scope that a resource group is.

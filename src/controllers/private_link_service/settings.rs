@@ -75,12 +75,15 @@ pub struct ScopedSettings {
 }
 
 impl ScopedSettings {
-    /// The settings that `of_scope` gives for each scope, with the other scopes added; none without a scope.
-    pub fn new(scopes: ManagementScopes, of_scope: impl Fn(ManagementScope) -> Settings) -> Option<Self> {
+    /// The settings that `of_scope` gives for each scope beside its others; none without a scope.
+    pub fn new(
+        scopes: ManagementScopes,
+        of_scope: impl Fn(ManagementScope, Vec<ManagementScope>) -> Settings,
+    ) -> Option<Self> {
         let all = scopes.all();
-        let mut settings = all.iter().map(|scope| Settings {
-            other_scopes: all.iter().filter(|other| !other.is(scope)).cloned().collect(),
-            ..of_scope(scope.clone())
+        let mut settings = all.iter().map(|scope| {
+            let others = all.iter().filter(|other| *other != scope).cloned().collect();
+            of_scope(scope.clone(), others)
         });
         Some(Self {
             first: settings.next()?,
@@ -115,7 +118,7 @@ impl ScopedSettings {
 
     /// The settings for a cluster in this scope. Those of the first scope are for a cluster whose scope is not known.
     pub(super) fn of(&self, scope: Option<&ManagementScope>) -> &Settings {
-        let is_of = |settings: &&Settings| scope.is_some_and(|scope| settings.scope.is(scope));
+        let is_of = |settings: &&Settings| scope == Some(&settings.scope);
         self.others.iter().find(is_of).unwrap_or(&self.first)
     }
 }
@@ -132,8 +135,12 @@ mod tests {
         let file = "managementScopes: [{subscription: SUB, resourceGroup: other, hostedClusterLabels: {a: b}}]";
         let file = file.replace("SUB", crate::controllers::samples::MANAGEMENT);
         let scopes = ManagementScopes::parse(&file).unwrap();
-        let of_scope = |scope| Settings { scope, ..settings() };
-        ScopedSettings::new(scopes.with_default(Some(management_scope("mgmt"))), of_scope).unwrap()
+        let of_scope = |scope, other_scopes| Settings {
+            scope,
+            other_scopes,
+            ..settings()
+        };
+        ScopedSettings::new(scopes.with_default(management_scope("mgmt")), of_scope).unwrap()
     }
 
     #[test]

@@ -208,13 +208,13 @@ fn service_to_delete(basis: Basis<'_>, identity: &Identity) -> Result<Option<Res
     };
     let elsewhere = service_id::recorded_elsewhere(basis.cr, &usual, basis.settings)?;
     let own: Vec<ResourceId> = elsewhere.into_iter().chain([usual.clone()]).collect();
-    if let Some(id) = existing(basis, &own)? {
+    if let Some(id) = first_there(basis, &own, |observed| *observed != Observed::Absent)? {
         return Ok(Some(id));
     }
     // Whoever may write the custom resource may have removed or forged the record, and the cluster may have been moved
-    // since.
+    // since. A scope that cannot be read for long, or not at all, blocks no deletion in another.
     let others = service_id::in_other_scopes(basis.cr, &identity.cluster_id, basis.settings);
-    if let Some(id) = existing_elsewhere(basis, &others)? {
+    if let Some(id) = first_there(basis, &others, is_unread_for_now)? {
         return Ok(Some(id));
     }
     // Each in turn is proven to be gone.
@@ -222,33 +222,23 @@ fn service_to_delete(basis: Basis<'_>, identity: &Identity) -> Result<Option<Res
     Ok(unproven.or(own.first()).cloned())
 }
 
-/// The first of a cluster's likely services that is found, or else that may be there.
-fn existing(basis: Basis<'_>, ids: &[ResourceId]) -> Result<Option<ResourceId>, Needs> {
+/// The first service of these that is found, or else that is `likely` there.
+fn first_there(
+    basis: Basis<'_>,
+    ids: &[ResourceId],
+    likely: fn(&Observed) -> bool,
+) -> Result<Option<ResourceId>, Needs> {
     let observed = together(ids.iter().map(|id| basis.facts.read(Kind::PrivateLinkService, id)))?;
-    let found = ids
-        .iter()
-        .zip(&observed)
-        .find(|(_, observed)| observed.found().is_some());
-    let likely = ids
-        .iter()
-        .zip(&observed)
-        .find(|(_, observed)| ***observed != Observed::Absent);
-    Ok(found.or(likely).map(|(id, _)| id.clone()))
+    let first = |is_there: fn(&Observed) -> bool| observed.iter().position(|observed| is_there(observed));
+    let found = first(|observed| observed.found().is_some()).or_else(|| first(likely));
+    Ok(found.map(|at| ids[at].clone()))
 }
 
-/// The same in other scopes. One that cannot be read for long, or not at all, blocks no deletion in another.
-fn existing_elsewhere(basis: Basis<'_>, ids: &[ResourceId]) -> Result<Option<ResourceId>, Needs> {
-    let observed = together(ids.iter().map(|id| basis.facts.read(Kind::PrivateLinkService, id)))?;
-    let is_unread = |observed: &Observed| match observed {
+fn is_unread_for_now(observed: &Observed) -> bool {
+    match observed {
         Observed::ReadFailed(error) => error.class.is_transient() && !error.lasting,
         _ => false,
-    };
-    let found = ids
-        .iter()
-        .zip(&observed)
-        .find(|(_, observed)| observed.found().is_some());
-    let unread = ids.iter().zip(&observed).find(|(_, observed)| is_unread(observed));
-    Ok(found.or(unread).map(|(id, _)| id.clone()))
+    }
 }
 
 /// The load balancer that the status shows, where the NAT subnet was not given.

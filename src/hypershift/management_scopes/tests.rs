@@ -55,9 +55,12 @@ fn cluster_without_an_entry_is_in_the_default_or_refused() {
         subscription: SubscriptionId::parse(B).unwrap(),
         resource_group: "usual".into(),
     };
-    let scopes = scopes.with_default(Some(default.clone()));
+    let scopes = scopes.with_default(default.clone());
     assert_eq!(group_of(&scopes, &other), Ok("usual".into()));
-    assert_eq!(group_of(&ManagementScopes::one(default), &other), Ok("usual".into()));
+    assert_eq!(
+        group_of(&ManagementScopes::default().with_default(default), &other),
+        Ok("usual".into())
+    );
 }
 
 #[test]

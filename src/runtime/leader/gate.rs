@@ -46,10 +46,7 @@ impl LeaderGate {
 
     /// Reads the clock last, so that a pause before that reading counts.
     fn deadline_by(&self, clock: impl FnOnce() -> Instant) -> Option<Instant> {
-        if self.0.over.load(Ordering::SeqCst) {
-            return None;
-        }
-        let deadline = self.0.base + Duration::from_nanos(self.0.until.load(Ordering::SeqCst));
+        let deadline = self.until()?;
         (clock() < deadline).then_some(deadline)
     }
 

@@ -23,8 +23,8 @@ use crate::runtime::{json_depth, json_times};
 #[error("not sent: this process does not lead")]
 pub struct GateShut;
 
-/// A client that waits when the API server asks for it, sends reads always, and everything else only while `may_write` says so; otherwise the call fails with
-/// [`GateShut`]. `may_write` must not wait.
+/// A client that waits when the API server asks for it, sends reads always, and everything else only while `may_write`
+/// says so; otherwise the call fails with [`GateShut`]. `may_write` must not wait.
 ///
 /// # Errors
 /// If the client's configuration is unusable.

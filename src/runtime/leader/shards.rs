@@ -28,12 +28,10 @@ impl LeaderGates {
     /// Whether writes may go out.
     #[must_use]
     pub fn open(&self) -> bool {
-        let until: Option<Vec<Instant>> = self.0.iter().map(LeaderGate::until).collect();
-        // The clock is read last, once for all: a pause between two readings would count for one gate only.
-        until.is_some_and(|until| {
-            let now = Instant::now();
-            until.into_iter().all(|until| now < until)
-        })
+        // One that is shut for good is the least. The clock is read last, once for all: a pause between two readings
+        // would count for one gate only.
+        let first = self.0.iter().map(LeaderGate::until).min().flatten();
+        first.is_some_and(|until| Instant::now() < until)
     }
 }
 
@@ -196,6 +194,14 @@ mod tests {
         .await;
     }
 
+    async fn holds(duration: Duration, what: impl Fn() -> bool) {
+        let until = Instant::now() + duration;
+        while Instant::now() < until {
+            assert!(what());
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
     async fn stopped(process: Process) {
         process.stop.cancel();
         assert!(within(5, process.ended).await.unwrap());
@@ -220,11 +226,7 @@ mod tests {
             leads(shard).await;
         }
         // A peer's renewal between a read and a write shuts no gate.
-        let until = Instant::now() + TIMES.duration;
-        while Instant::now() < until {
-            assert!(shards.iter().all(|shard| shard.gates.open()));
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        holds(TIMES.duration, || shards.iter().all(|shard| shard.gates.open())).await;
         for shard in shards {
             stopped(shard).await;
         }
@@ -242,11 +244,8 @@ mod tests {
             process(&model, "of-three", Some((2, 3))),
         ];
         stopped(one).await;
-        let until = Instant::now() + 2 * TIMES.duration;
-        while Instant::now() < until {
-            assert!(two.gates.open() && !others.iter().any(|other| other.gates.open()));
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        let leads_alone = || two.gates.open() && !others.iter().any(|other| other.gates.open());
+        holds(2 * TIMES.duration, leads_alone).await;
         let holder = Some("2 shards".to_owned());
         assert_eq!(others[0].standings.now(), Standing::Standby { holder });
         stopped(two).await;

@@ -135,8 +135,7 @@ impl Term {
                     self.gate.open_until(until);
                     next = renewed + self.settings.times.retry;
                 }
-                // Another holder has renewed it; until when this one may lead is known.
-                // All who met it must not meet again.
+                // A peer has renewed it: until when this process may lead stays known. They must not meet again.
                 Ok(Err(Setback::Uncertain)) if self.settings.shared => next = Instant::now() + self.pause(),
                 Ok(Err(Setback::Uncertain)) => {
                     self.gate.suspend();

@@ -116,18 +116,21 @@ fn revoked_subscription_is_removed_though_the_subnet_fails() {
 }
 
 /// Whoever is revoked may have removed the record of the service's group.
-#[test]
-fn revoked_subscription_is_removed_from_an_unrecorded_service() {
+#[rstest]
+#[case::in_an_also_managed_group(Settings {
+    also_manage: vec![management_scope("old").as_azure_scope()],
+    ..settings()
+})]
+#[case::in_another_management_scope(Settings {
+    other_scopes: vec![management_scope("old")],
+    ..settings()
+})]
+fn revoked_subscription_is_removed_from_an_unrecorded_service(#[case] settings: Settings) {
     let mut scene = Scene::new();
     scene.custom.spec.load_balancer_ip = None;
     let old = scene.at.replace("/mgmt/", "/old/");
-    let group = AzureScope::parse(&format!("/subscriptions/{MANAGEMENT}/resourceGroups/old")).unwrap();
-    let also = Settings {
-        also_manage: vec![group],
-        ..settings()
-    };
     let world = [subnet(), (old.clone(), scene.body.clone())];
-    let decide = |facts: &Facts| build(&scene.custom, &scene.inputs, facts, &also, &[]);
+    let decide = |facts: &Facts| build(&scene.custom, &scene.inputs, facts, &settings, &[]);
     let ((decision, _), _) = decided(facts(), &world, decide);
     let [step] = &decision.steps[..] else {
         panic!("{:?}", decision.steps)
