@@ -1,10 +1,11 @@
 //! `hyperlink plan` beside running processes: it only reads, and reports what they would do.
 
 use anyhow::{Context, Result, ensure};
+use e2e::eventually;
 use e2e::hosted_cluster::HostedCluster;
 use e2e::hyperlink::{Planned, Role, plan};
 use e2e::kubeconfig::Access;
-use e2e::shared_env::{SharedEnv, situation};
+use e2e::shared_env::{SOON, SharedEnv, situation};
 use serde_json::{Value, json};
 
 /// A ServiceAccount that may only read what plans are made of. What is denied fails the plan.
@@ -77,18 +78,17 @@ fn plan_is_empty_without_drift_and_names_a_drifted_field() {
             ensure!(undrifted.code == Some(0), "{undrifted:?}");
             ensure!(undrifted.out.contains("nothing to do"), "{undrifted:?}");
         }
-        // The running process compares records every 45 minutes only.
         let record = format!("{}/A/api", cluster.zones().remove(0));
         let drift = json!({"properties": {"ttl": 300, "aRecords": [{"ipv4Address": "192.0.2.1"}]}});
-        shared_env.test_env.oracle().drift_put(&record, &drift).await?;
-        let drifted = planned(
-            shared_env,
-            &access,
-            Role::Cpo,
-            &[&object, "--role", "cpo", "-o", "json"],
-        )
+        // The running process may be about to read the record, and then repairs it before the plan has read it.
+        let drifted = eventually("the plan has read the drift", SOON, async || {
+            shared_env.test_env.oracle().drift_put(&record, &drift).await?;
+            let arguments = [&object, "--role", "cpo", "-o", "json"];
+            let drifted = planned(shared_env, &access, Role::Cpo, &arguments).await?;
+            ensure!(drifted.code == Some(2), "{drifted:?}");
+            Ok(drifted)
+        })
         .await?;
-        ensure!(drifted.code == Some(2), "{drifted:?}");
         let steps = json_of(&drifted)?["roles"][0]["steps"].take();
         let all = steps.as_array().context("no steps")?;
         let put: Vec<_> = all.iter().filter(|step| step["verb"] != "keep").collect();
@@ -98,7 +98,7 @@ fn plan_is_empty_without_drift_and_names_a_drifted_field() {
         ensure!(put[0]["fields"] == json!(["aRecords"]), "{put:?}");
         nothing_was_written(shared_env, "planner").await?;
         shared_env.test_env.oracle().drift_delete(&record).await?;
-        cluster.delete(&shared_env.test_env, e2e::shared_env::SOON).await?;
+        cluster.delete(&shared_env.test_env, SOON).await?;
         shared_env.nothing_is_left_of(&cluster, &[]).await
     });
 }
