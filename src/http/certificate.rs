@@ -2,14 +2,14 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use axum_server::tls_rustls::RustlsConfig;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
 
 /// The time between two reads of the files of the metrics' certificate. A Secret's files are links that are replaced,
 /// so their times say nothing.
@@ -35,8 +35,26 @@ pub enum CertificateError {
 /// A certificate with its key. Clones share it, also after a change.
 #[derive(Debug, Clone)]
 pub struct Certificate {
-    tls: RustlsConfig,
+    tls: Tls,
     files: Option<Files>,
+}
+
+/// The settings of TLS, which change with the certificate.
+#[derive(Debug, Clone)]
+struct Tls(Arc<RwLock<Arc<ServerConfig>>>);
+
+impl Tls {
+    fn new(config: Arc<ServerConfig>) -> Self {
+        Self(Arc::new(RwLock::new(config)))
+    }
+
+    fn current(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn replace(&self, config: Arc<ServerConfig>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = config;
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -63,7 +81,7 @@ impl Certificate {
         let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
         let config = config(vec![made.cert.into()], key)?;
         Ok(Self {
-            tls: RustlsConfig::from_config(config),
+            tls: Tls::new(config),
             files: None,
         })
     }
@@ -80,13 +98,14 @@ impl Certificate {
         };
         let config = files.parse(&files.read()?)?;
         Ok(Self {
-            tls: RustlsConfig::from_config(config),
+            tls: Tls::new(config),
             files: Some(files),
         })
     }
 
-    pub(super) fn tls(&self) -> RustlsConfig {
-        self.tls.clone()
+    /// What accepts a connection with the certificate as it is now.
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        self.tls.current().into()
     }
 
     /// Reads the files again and again. Contents that cannot be used change nothing. Never returns.
@@ -137,9 +156,9 @@ impl Files {
     }
 
     /// Loads the contents, if they are new.
-    fn load(&self, read: Contents, loaded: &mut Option<Contents>, tls: &RustlsConfig) -> Result<(), CertificateError> {
+    fn load(&self, read: Contents, loaded: &mut Option<Contents>, tls: &Tls) -> Result<(), CertificateError> {
         if loaded.as_ref() != Some(&read) {
-            tls.reload_from_config(self.parse(&read)?);
+            tls.replace(self.parse(&read)?);
             *loaded = Some(read);
         }
         Ok(())
@@ -211,9 +230,9 @@ mod tests {
                 .and_then(|read| files.load(read, &mut loaded, &certificate.tls))
         };
         reload().unwrap();
-        let first = certificate.tls.get_inner();
+        let first = certificate.tls.current();
         reload().unwrap();
-        assert!(Arc::ptr_eq(&first, &certificate.tls.get_inner()));
+        assert!(Arc::ptr_eq(&first, &certificate.tls.current()));
 
         // The key comes after the certificate: for a moment they do not go together.
         let other = tempfile::tempdir().unwrap();
@@ -221,11 +240,11 @@ mod tests {
         fs::copy(&new, &path).unwrap();
         for _ in 0..2 {
             reload().unwrap_err();
-            assert!(Arc::ptr_eq(&first, &certificate.tls.get_inner()));
+            assert!(Arc::ptr_eq(&first, &certificate.tls.current()));
         }
         fs::copy(&new_key, &key).unwrap();
         reload().unwrap();
-        let second = certificate.tls.get_inner();
+        let second = certificate.tls.current();
         assert!(!Arc::ptr_eq(&first, &second));
 
         write(dir.path());
@@ -233,7 +252,7 @@ mod tests {
         reload().unwrap_err();
         fs::remove_file(&key).unwrap();
         reload().unwrap_err();
-        assert!(Arc::ptr_eq(&second, &certificate.tls.get_inner()));
+        assert!(Arc::ptr_eq(&second, &certificate.tls.current()));
     }
 
     #[test]

@@ -7,44 +7,25 @@ mod access;
 mod certificate;
 mod connections;
 mod readiness;
+mod serve;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum_server::Handle;
-use axum_server::accept::DefaultAcceptor;
-use axum_server::tls_rustls::RustlsAcceptor;
-use hyper_util::rt::TokioTimer;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
 use access::{Access, AccessDecision};
 pub use certificate::{Certificate, CertificateError};
-use connections::Bounded;
 pub use readiness::{Readiness, ReadinessItem};
-
-/// How long open connections for probes and metrics may delay a stopping process.
-const LINGER: Duration = Duration::from_secs(1);
-
-/// How long the TLS handshake of somebody who asks for metrics may take, and then the head of the request.
-const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How long the head of a request may take where there is no TLS, as for probes. Kubelets are near, and send it at
-/// once.
-///
-/// Rule: `docs/sizing.md`.
-const PROBE_HEAD: Duration = Duration::from_secs(2);
-
-/// The most bytes in the head of a request. Tokens have a few thousand at most.
-const HEAD: usize = 16 << 10;
+use serve::serve;
 
 /// Where and how pages are served.
 #[derive(Debug, Clone)]
@@ -106,7 +87,7 @@ impl HttpServer {
     ///
     /// # Errors
     ///
-    /// An address can no longer be served, or no client can be made from `kube`.
+    /// No client can be made from `kube`.
     pub async fn serve(self, pages: Pages, kube: kube::Config, stop: CancellationToken) -> Result<(), ServeError> {
         let access = match self.secure {
             Some(_) => Some(Arc::new(Access::new(kube)?)),
@@ -117,17 +98,18 @@ impl HttpServer {
         let served = async {
             match self.probes {
                 None => serve(self.metrics, self.secure.as_ref(), probes.merge(metrics), &stop).await,
-                Some(listener) => tokio::try_join!(
-                    serve(listener, None, probes, &stop),
-                    serve(self.metrics, self.secure.as_ref(), metrics, &stop)
-                )
-                .map(drop),
+                Some(listener) => {
+                    tokio::join!(
+                        serve(listener, None, probes, &stop),
+                        serve(self.metrics, self.secure.as_ref(), metrics, &stop)
+                    );
+                }
             }
         };
         match self.secure.clone() {
-            None => served.await?,
+            None => served.await,
             Some(certificate) => tokio::select! {
-                result = served => result?,
+                () = served => {}
                 () = certificate.follow() => {}
             },
         }
@@ -143,70 +125,14 @@ pub struct BindError {
     source: io::Error,
 }
 
-/// Why pages are no longer served.
+/// No client can be made from the configuration of Kubernetes.
 #[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// An address can no longer be served.
-    #[error("cannot serve probes and metrics")]
-    Io(#[from] io::Error),
-    /// No client can be made from the configuration of Kubernetes.
-    #[error("cannot ask who may read metrics")]
-    Kube(#[from] kube::Error),
-}
+#[error("cannot ask who may read metrics")]
+pub struct ServeError(#[from] kube::Error);
 
 async fn listener(address: SocketAddr) -> Result<TcpListener, BindError> {
     let bound = TcpListener::bind(address).await;
     bound.map_err(|source| BindError { address, source })
-}
-
-async fn serve(
-    listener: TcpListener,
-    secure: Option<&Certificate>,
-    router: Router,
-    stop: &CancellationToken,
-) -> io::Result<()> {
-    let handle = Handle::<SocketAddr>::new();
-    let server = axum_server::Server::<SocketAddr>::from_listener(listener).handle(handle.clone());
-    let stopped = async {
-        stop.cancelled().await;
-        handle.graceful_shutdown(Some(LINGER));
-        std::future::pending().await
-    };
-    let service = router.into_make_service();
-    let served = async {
-        match secure {
-            None => {
-                let acceptor = Bounded::new(DefaultAcceptor::new());
-                limited(server.acceptor(acceptor), PROBE_HEAD).serve(service).await
-            }
-            Some(certificate) => {
-                let acceptor = RustlsAcceptor::new(certificate.tls()).handshake_timeout(CLIENT_TIMEOUT);
-                limited(server.acceptor(Bounded::new(acceptor)), CLIENT_TIMEOUT)
-                    .serve(service)
-                    .await
-            }
-        }
-    };
-    tokio::select! {
-        result = served => result,
-        () = stopped => Ok(()),
-    }
-}
-
-/// Limits one connection; `head` is the time for the head of its request. Called after the acceptor is set: with a new
-/// acceptor the server forgets that it is for HTTP/1 alone, and waits without end for the first byte, which would tell
-/// the version.
-fn limited<A>(server: axum_server::Server<SocketAddr, A>, head: Duration) -> axum_server::Server<SocketAddr, A> {
-    let mut server = server.http1_only();
-    server
-        .http_builder()
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(head)
-        .max_buf_size(HEAD)
-        // One request each, so that nobody keeps a connection by sending requests without reading answers.
-        .keep_alive(false);
-    server
 }
 
 fn probes(readiness: Readiness, metrics: Arc<Metrics>) -> Router {

@@ -3,6 +3,8 @@
 mod strangers;
 mod tls;
 
+use std::time::Duration;
+
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use futures::FutureExt as _;
@@ -11,6 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tower::ServiceExt;
 
+use super::serve::{CLIENT_TIMEOUT, HEAD, LINGER, PROBE_HEAD};
 use super::*;
 use crate::metrics::Controller;
 use crate::runtime::concurrency_limit::ConcurrencyLimit;
