@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use hyperlink_engine::client::Reconcile;
-use hyperlink_engine::lists::{Lists, in_time};
+use hyperlink_engine::failure::{Class, Failure};
+use hyperlink_engine::lists::{Asked, LIST_ENDS_IN, Lists, in_time, patience};
+use hyperlink_engine::urgency::Urgency;
 use tokio::time::Instant;
 
 use super::kinds::Kind;
@@ -41,18 +43,28 @@ impl Frontends {
         // A list that was started after this call is new enough, however long it took.
         let since = Instant::now().checked_sub(max_age);
         let shared = self.0.at(&lower(&path));
-        let mut last = shared.lock().await;
-        let (observed, list) = match last.known(since, ArmError::delay) {
-            Some(known) => known,
-            None => {
+        let patience = match reconcile.urgency {
+            // There is no other way to a frontend.
+            Urgency::Awaited => LIST_ENDS_IN,
+            routine => patience(routine),
+        };
+        let asked = shared.ask(since, ArmError::delay, patience);
+        let (observed, list) = match asked.await {
+            Asked::Known(known) => known,
+            Asked::Pending => {
+                let pending = ArmError::own(Class::Throttled, "NotReadYet");
+                return (Instant::now(), Err(pending.with_retry_after(LIST_ENDS_IN)));
+            }
+            Asked::Reader(reader) => {
                 let bodies = in_time(client.list(reconcile, Kind::LoadBalancer, subscription, &path));
-                last.relist(async { bodies.await.map(|found| internal_frontends(&found)) })
+                reader
+                    .read(async { bodies.await.map(|found| internal_frontends(&found)) })
                     .await
             }
         };
         let list = list.map_err(|error| ArmError {
-            retry_after: Some(last.retry_wait(&error)),
-            lasting: last.fails_for_long(),
+            retry_after: Some(shared.retry_wait(&error)),
+            lasting: shared.fails_for_long(),
             exact: true,
             ..error
         });

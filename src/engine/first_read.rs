@@ -5,8 +5,9 @@ use tokio::time::Instant;
 
 use super::client::CloudClient;
 use super::cloud::{Cloud, ResourceKind};
-use super::inventory::Listed;
+use super::inventory::{Listed, Unlisted};
 use super::kind_rules::Resync;
+use super::observation_cache::Deferral;
 use super::read::Reader;
 use super::resource::{Observed, Progress};
 use super::urgency::Urgency;
@@ -32,12 +33,13 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
             return FirstRead::Nothing;
         };
         let now = Instant::now();
-        let deferred = self.observations.is_deferred(key);
-        if self.observations.knows(key) && !deferred {
+        let deferral = self.observations.deferral(key);
+        if self.observations.knows(key) && deferral.is_none() {
             return FirstRead::Nothing;
         }
-        if !deferred && kind.rules().resync == Resync::Record {
-            return match served >= MANY {
+        let deferred = deferral == Some(Deferral::ToItsTurn);
+        if !deferred && kind.rules().resync != Resync::Resource {
+            return match served >= MANY && !self.observations.none_inside(kind, key) {
                 true => FirstRead::Enough(self.observations.defer(kind, key, now)),
                 false => FirstRead::Nothing,
             };
@@ -49,14 +51,18 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
             let listed = self
                 .inventory
                 .listed(self.client, self.reconcile, (kind, key), since, serves);
-            return listed.await.map_or(FirstRead::Nothing, FirstRead::NotEnough);
+            return match listed.await {
+                Ok(listed) => FirstRead::NotEnough(listed),
+                Err(unlisted) => self.unlisted(kind, key, unlisted),
+            };
         }
         let serves = if deferred { serves() } else { served };
         let row = self
             .inventory
             .row(self.client, self.reconcile, (kind, key), since, serves);
-        let Some(row) = row.await else {
-            return FirstRead::Nothing;
+        let row = match row.await {
+            Ok(row) => row,
+            Err(unlisted) => return self.unlisted(kind, key, unlisted),
         };
         let is_ready = C::progress(&row.body) == Progress::Ready && (kind.rules().completed)(&row.body);
         match suffices {
@@ -65,6 +71,14 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
                 FirstRead::Enough(self.observations.defer(kind, key, now))
             }
             _ => FirstRead::NotEnough(row.listed),
+        }
+    }
+
+    /// What is learned of a resource that no list shows.
+    fn unlisted(&self, kind: C::Kind, key: &C::Key, unlisted: Unlisted) -> FirstRead<C> {
+        match unlisted {
+            Unlisted::NotShown => FirstRead::Nothing,
+            Unlisted::Pending => FirstRead::Enough(self.observations.await_list(kind, key, Instant::now())),
         }
     }
 }

@@ -16,7 +16,7 @@ use super::client::{CloudClient, Reconcile};
 use super::cloud::{Cloud, Key, List, ResourceKind};
 use super::failure::{Class, Failure};
 use super::kind_rules::ListRules;
-use super::lists::{Lists, REFUSED_FOR, in_time};
+use super::lists::{Asked, Lists, REFUSED_FOR, in_time, patience};
 
 /// The shared lists of one process.
 #[derive(Debug)]
@@ -93,6 +93,15 @@ pub struct Listed {
     pub fingerprint: u64,
 }
 
+/// Why a list shows nothing of a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unlisted {
+    /// It does not show it, or cannot be had.
+    NotShown,
+    /// Another caller is still reading it.
+    Pending,
+}
+
 /// How many rows a list may have for each object that this process serves, where it is not known how many of them the
 /// list would serve.
 const ROWS_EACH: usize = 10;
@@ -107,10 +116,11 @@ impl<C: Cloud> Default for Inventory<C> {
 }
 
 impl<C: Cloud> Inventory<C> {
-    /// How a list that was started after `since` shows a resource; none if the list does not show it, or cannot be had.
+    /// How a list that was started after `since` shows a resource. `serves` gives the number of resources that the list
+    /// would serve. It is called only if there is no such list yet.
     ///
-    /// `serves` gives the number of resources that the list would serve. It is called only if there is no such list
-    /// yet.
+    /// # Errors
+    /// Why it shows nothing.
     pub async fn listed(
         &self,
         client: &impl CloudClient<C>,
@@ -118,7 +128,7 @@ impl<C: Cloud> Inventory<C> {
         (kind, key): (C::Kind, &C::Key),
         since: Instant,
         serves: impl FnOnce() -> usize,
-    ) -> Option<Listed> {
+    ) -> Result<Listed, Unlisted> {
         let max_rows = || {
             let serves = serves();
             (serves, serves * C::PAGE)
@@ -126,11 +136,11 @@ impl<C: Cloud> Inventory<C> {
         let (listed, _) = self
             .shown(client, reconcile, (kind, key), since, max_rows, false)
             .await?;
-        Some(listed)
+        Ok(listed)
     }
 
-    /// A resource of which nothing is known, as a list shows it that was started after `since`; none if the list does
-    /// not show it, was asked for it before, or cannot be had. `serves` is how many resources the list may serve.
+    /// A resource of which nothing is known, as a list shows it that was started after `since`; a list shows it so once.
+    /// `serves` is how many resources the list may serve.
     pub(super) async fn row(
         &self,
         client: &impl CloudClient<C>,
@@ -138,14 +148,14 @@ impl<C: Cloud> Inventory<C> {
         (kind, key): (C::Kind, &C::Key),
         since: Instant,
         serves: usize,
-    ) -> Option<Row> {
+    ) -> Result<Row, Unlisted> {
         let max_rows = || (serves, C::PAGE + serves * ROWS_EACH);
         let (listed, rows) = self
             .shown(client, reconcile, (kind, key), since, max_rows, true)
             .await?;
-        let body = rows.bodies().texts.remove(key)?;
-        let body = serde_json::from_str(&body).ok()?;
-        Some(Row { body, listed })
+        let body = rows.bodies().texts.remove(key).ok_or(Unlisted::NotShown)?;
+        let body = serde_json::from_str(&body).map_err(|_| Unlisted::NotShown)?;
+        Ok(Row { body, listed })
     }
 
     /// The list with this resource. `serves` gives how many resources it would serve, and how many rows it may have.
@@ -157,16 +167,17 @@ impl<C: Cloud> Inventory<C> {
         since: Instant,
         serves: impl FnOnce() -> (usize, usize),
         with_bodies: bool,
-    ) -> Option<(Listed, Arc<Rows<C::Key>>)> {
-        let (rules, list) = list_of::<C>(kind, key)?;
+    ) -> Result<(Listed, Arc<Rows<C::Key>>), Unlisted> {
+        let (rules, list) = list_of::<C>(kind, key).ok_or(Unlisted::NotShown)?;
         let shared = self.lists.at(&list.address());
-        let mut last = shared.lock().await;
-        let (observed, rows) = match last.known(Some(since), retry_interval) {
-            Some(known) => known,
-            None => {
+        let asked = shared.ask(Some(since), retry_interval, patience(reconcile.urgency));
+        let (observed, rows) = match asked.await {
+            Asked::Known(known) => known,
+            Asked::Pending => return Err(Unlisted::Pending),
+            Asked::Reader(reader) => {
                 let (serves, max_rows) = serves();
                 if serves < rules.min_served {
-                    return None;
+                    return Err(Unlisted::NotShown);
                 }
                 let rows = in_time(client.list(reconcile, kind, &list));
                 let read = async {
@@ -177,16 +188,16 @@ impl<C: Cloud> Inventory<C> {
                     }
                     Ok(shown)
                 };
-                let (observed, rows) = last.relist(read).await;
+                let (observed, rows) = reader.read(read).await;
                 if let Some(rows) = rows.as_ref().ok().filter(|_| with_bodies) {
                     tokio::spawn(forget_bodies(Arc::downgrade(rows)));
                 }
                 (observed, rows)
             }
         };
-        let rows = rows.ok()?;
-        let fingerprint = *rows.fingerprints.get(key)?;
-        Some((Listed { observed, fingerprint }, rows))
+        let rows = rows.map_err(|_| Unlisted::NotShown)?;
+        let fingerprint = *rows.fingerprints.get(key).ok_or(Unlisted::NotShown)?;
+        Ok((Listed { observed, fingerprint }, rows))
     }
 }
 

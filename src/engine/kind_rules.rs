@@ -9,6 +9,9 @@ use super::cloud::Cloud;
 /// Reads the keys of other resources from a body.
 pub type Children<C> = fn(&Value) -> Vec<<C as Cloud>::Key>;
 
+/// Reads from a body the numbers of what is in the resource, by kind.
+pub type NumbersInside<C> = fn(&Value) -> Vec<(<C as Cloud>::Kind, u64)>;
+
 /// All that the engine asks about a kind.
 #[derive(Debug, Clone)]
 pub struct KindRules<C: Cloud> {
@@ -27,6 +30,9 @@ pub struct KindRules<C: Cloud> {
     /// Whether only the parent's body shows such a resource, as one of its `children`: the parent is read in its place,
     /// and the operation that deletes it is polled when the next delete is due.
     pub shown_by_parent: bool,
+    /// Numbers in the body that change with the resources in it, by their kind; zero for none. When others change one,
+    /// those of the kind are read.
+    pub numbers_inside: Option<NumbersInside<C>>,
     /// How many resources of this kind are in a parent, by the parent's body. Zero proves that a deleted one is gone.
     pub count_in_parent: Option<fn(&Value) -> Option<u64>>,
     /// Whether the cloud honours the precondition that a resource to create is new.
@@ -52,6 +58,7 @@ impl<C: Cloud> KindRules<C> {
         completed: |_| true,
         children: None,
         shown_by_parent: false,
+        numbers_inside: None,
         count_in_parent: None,
         create_if_new: false,
         delete_if_unchanged: false,
@@ -68,6 +75,9 @@ pub enum Resync {
     Resource,
     /// That of records: all in one parent are read at one time, as one list shows them.
     Record,
+    /// That of records, or where one is as desired several times that: the parent's `numbers_inside` show what others
+    /// do.
+    Counted,
 }
 
 /// A list that shows ready resources, in place of a read of each.

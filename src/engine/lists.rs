@@ -1,14 +1,17 @@
-//! Lists by their addresses. One caller reads a list, and all that wait for it share the result.
+//! Lists by their addresses. One caller reads a list, and all that wait for it share the result. None waits for long: the
+//! cloud may not answer, and who waits occupies what others need.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::time::Instant;
+use tokio::sync::MutexGuard;
+use tokio::time::{Instant, timeout_at};
 
 use super::failed_reads::FailedReads;
 use super::failure::{Class, Failure};
+use super::urgency::Urgency;
 
 /// How long a list that would spare reads of ready resources is not tried again when it is denied or too long. Each
 /// resource is read by itself meanwhile.
@@ -26,6 +29,14 @@ pub async fn in_time<E: Failure>(list: impl Future<Output = Result<Vec<Value>, E
     tokio::time::timeout(LIST_TIMEOUT, list).await.map_err(slow)?
 }
 
+/// How long a caller for whom somebody waits waits for a list that another caller reads. After that it reads its
+/// resource by itself.
+const AWAITED_PATIENCE: Duration = Duration::from_secs(5);
+/// How long any other caller waits, from when the reader began.
+const ROUTINE_PATIENCE: Duration = Duration::from_secs(2);
+/// When a caller that did not wait any longer comes back: the list has been read by then, or given up.
+pub const LIST_ENDS_IN: Duration = LIST_TIMEOUT;
+
 /// The lists by their addresses.
 #[derive(Debug)]
 pub struct Lists<T, E>(Mutex<HashMap<String, Arc<Shared<T, E>>>>);
@@ -36,9 +47,6 @@ impl<T, E> Default for Lists<T, E> {
     }
 }
 
-/// One list. The caller that reads it holds the lock; those that wait for the lock share the result.
-pub type Shared<T, E> = tokio::sync::Mutex<LastAttempt<T, E>>;
-
 impl<T, E: Failure> Lists<T, E> {
     /// The list at this address. Drops lists that nobody has asked for lately.
     pub fn at(&self, address: &str) -> Arc<Shared<T, E>> {
@@ -46,15 +54,115 @@ impl<T, E: Failure> Lists<T, E> {
         if let Some(known) = all.get(address) {
             return Arc::clone(known);
         }
-        let asked_for = |list: &Arc<Shared<T, E>>| Arc::strong_count(list) > 1;
-        all.retain(|_, list| asked_for(list) || list.try_lock().is_ok_and(|last| last.is_of_use()));
+        all.retain(|_, list| Arc::strong_count(list) > 1 || list.last().is_of_use());
         Arc::clone(all.entry(address.to_owned()).or_default())
+    }
+}
+
+/// One list. One caller reads it; those that wait share the result.
+#[derive(Debug)]
+pub struct Shared<T, E> {
+    last: Mutex<LastAttempt<T, E>>,
+    reader: tokio::sync::Mutex<()>,
+    /// When a caller last began to read it.
+    reading_since: Mutex<Instant>,
+}
+
+impl<T, E> Default for Shared<T, E> {
+    fn default() -> Self {
+        Self {
+            last: Mutex::default(),
+            reader: tokio::sync::Mutex::default(),
+            reading_since: Mutex::new(Instant::now()),
+        }
+    }
+}
+
+/// What a caller that asks for a list gets.
+#[derive(Debug)]
+pub enum Asked<'a, T, E> {
+    /// A list that is young enough, or a failure that is.
+    Known(ListResult<T, E>),
+    /// The right to read it.
+    Reader(ListReader<'a, T, E>),
+    /// Nothing yet: another caller is reading it.
+    Pending,
+}
+
+/// The right to read a list. Others wait as long as it is held.
+#[derive(Debug)]
+pub struct ListReader<'a, T, E> {
+    list: &'a Shared<T, E>,
+    _held: MutexGuard<'a, ()>,
+}
+
+impl<T, E: Failure> ListReader<'_, T, E> {
+    /// Reads the list and stores the result.
+    pub async fn read(self, call: impl Future<Output = Result<T, E>>) -> ListResult<T, E> {
+        let began = Instant::now();
+        let outcome = call.await.map(Arc::new);
+        self.list.last().note(began, outcome.clone());
+        (began, outcome)
+    }
+}
+
+/// How long a caller waits for a list that another caller reads, from when that one began.
+pub fn patience(urgency: Urgency) -> Duration {
+    match urgency {
+        Urgency::Awaited => AWAITED_PATIENCE,
+        Urgency::Routine { .. } => ROUTINE_PATIENCE,
+    }
+}
+
+impl<T, E: Failure> Shared<T, E> {
+    /// The list if it was started after `since`, or its failure if that is no older than `retry_interval` says; else
+    /// the right to read it, unless another caller has been reading it for longer than `patience`.
+    pub async fn ask(
+        &self,
+        since: Option<Instant>,
+        retry_interval: fn(&E, u32) -> Duration,
+        patience: Duration,
+    ) -> Asked<'_, T, E> {
+        let known = || self.last().known(since, retry_interval);
+        if let Some(known) = known() {
+            return Asked::Known(known);
+        }
+        let waits_until = *self.reading_since() + patience;
+        let Ok(held) = timeout_at(waits_until, self.reader.lock()).await else {
+            return Asked::Pending;
+        };
+        *self.reading_since() = Instant::now();
+        match known() {
+            Some(known) => Asked::Known(known),
+            None => Asked::Reader(ListReader {
+                list: self,
+                _held: held,
+            }),
+        }
+    }
+
+    /// How much longer the list is not tried again after a failure.
+    pub fn retry_wait(&self, error: &E) -> Duration {
+        self.last().retry_wait(error)
+    }
+
+    /// Whether it has failed for so long that nothing is known of what it shows.
+    pub fn fails_for_long(&self) -> bool {
+        self.last().failed.lasts(Instant::now())
+    }
+
+    fn last(&self) -> std::sync::MutexGuard<'_, LastAttempt<T, E>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reading_since(&self) -> std::sync::MutexGuard<'_, Instant> {
+        self.reading_since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The result of the last attempt to read a list.
 #[derive(Debug)]
-pub struct LastAttempt<T, E> {
+struct LastAttempt<T, E> {
     attempt: Option<Attempt<T, E>>,
     failed: FailedReads,
 }
@@ -79,8 +187,7 @@ impl<T, E> Default for LastAttempt<T, E> {
 pub type ListResult<T, E> = (Instant, Result<Arc<T>, E>);
 
 impl<T, E: Failure> LastAttempt<T, E> {
-    /// The list if it was started after `since`, or its failure if that is no older than `retry_interval` says.
-    pub fn known(&self, since: Option<Instant>, retry_interval: fn(&E, u32) -> Duration) -> Option<ListResult<T, E>> {
+    fn known(&self, since: Option<Instant>, retry_interval: fn(&E, u32) -> Duration) -> Option<ListResult<T, E>> {
         let attempt = self.attempt.as_ref()?;
         let good = match &attempt.outcome {
             Ok(_) => since.is_none_or(|since| attempt.began >= since),
@@ -89,28 +196,21 @@ impl<T, E: Failure> LastAttempt<T, E> {
         good.then(|| (attempt.began, attempt.outcome.clone()))
     }
 
-    /// Reads the list again and stores the result.
-    pub async fn relist(&mut self, call: impl Future<Output = Result<T, E>>) -> ListResult<T, E> {
-        let began = Instant::now();
-        let outcome = call.await.map(Arc::new);
-        if outcome.as_ref().is_err_and(Failure::is_unsent) {
-            // Another caller may be allowed to send it.
-            return (began, outcome);
-        }
+    fn note(&mut self, began: Instant, outcome: Result<Arc<T>, E>) {
         match &outcome {
             Ok(_) => self.failed = FailedReads::default(),
+            // Another caller may be allowed to send it.
+            Err(error) if error.is_unsent() => return,
             Err(_) => self.failed.note_failure(Instant::now()),
         }
         self.attempt = Some(Attempt {
             began,
             ended: Instant::now(),
-            outcome: outcome.clone(),
+            outcome,
         });
-        (began, outcome)
     }
 
-    /// How much longer the list is not tried again after a failure.
-    pub fn retry_wait(&self, error: &E) -> Duration {
+    fn retry_wait(&self, error: &E) -> Duration {
         if error.is_unsent() {
             // The attempt that is known is an earlier one.
             return error.delay(1);
@@ -122,14 +222,72 @@ impl<T, E: Failure> LastAttempt<T, E> {
         error.delay(self.failed.count()).saturating_sub(elapsed)
     }
 
-    /// Whether it has failed for so long that nothing is known of what it shows.
-    pub fn fails_for_long(&self) -> bool {
-        self.failed.lasts(Instant::now())
-    }
-
     fn is_of_use(&self) -> bool {
         self.attempt
             .as_ref()
             .is_some_and(|attempt| attempt.ended.elapsed() < REFUSED_FOR)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Error;
+
+    const PATIENCE: Duration = Duration::from_secs(2);
+
+    async fn ask(list: &Shared<u8, Error>, since: Instant) -> Asked<'_, u8, Error> {
+        list.ask(Some(since), Error::delay, PATIENCE).await
+    }
+
+    async fn read(list: &Shared<u8, Error>) {
+        let Asked::Reader(reader) = ask(list, Instant::now()).await else {
+            panic!("another reads it");
+        };
+        assert!(reader.read(async { Ok(1) }).await.1.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_comes_late_does_not_wait_for_a_reader_that_takes_long() {
+        let list = Shared::default();
+        let reader = ask(&list, Instant::now()).await;
+        assert!(matches!(reader, Asked::Reader(_)));
+        for waits in [2, 0] {
+            let began = Instant::now();
+            assert!(matches!(ask(&list, began).await, Asked::Pending));
+            assert_eq!(began.elapsed().as_secs(), waits);
+        }
+        drop(reader);
+        assert!(
+            matches!(ask(&list, Instant::now()).await, Asked::Reader(_)),
+            "the reader gave up"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn list_that_is_young_enough_is_had_while_another_is_read() {
+        let list = Shared::default();
+        let earlier = Instant::now();
+        read(&list).await;
+        tokio::time::advance(PATIENCE).await;
+        let _held = ask(&list, Instant::now()).await;
+        let began = Instant::now();
+        assert!(matches!(ask(&list, earlier).await, Asked::Known(_)));
+        assert_eq!(began.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_who_wait_share_what_the_reader_got() {
+        let list = Shared::default();
+        let began = Instant::now();
+        let Asked::Reader(reader) = ask(&list, began).await else {
+            panic!("nobody reads it");
+        };
+        let reading = reader.read(async {
+            tokio::time::sleep(PATIENCE / 2).await;
+            Ok(1)
+        });
+        let (_, one, other) = tokio::join!(reading, ask(&list, began), ask(&list, began));
+        assert!(matches!((one, other), (Asked::Known(_), Asked::Known(_))));
     }
 }

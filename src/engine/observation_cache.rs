@@ -20,6 +20,7 @@ mod absence;
 mod backoff;
 mod entry;
 mod gone;
+mod inside;
 mod left;
 mod observation;
 mod operation;
@@ -32,6 +33,7 @@ mod written;
 
 use entry::CacheEntry;
 pub use left::UnderWay;
+pub(crate) use observation::Deferral;
 use observation::Hold;
 pub use operation::Operation;
 pub use puts::SHOWS_LATE;
@@ -40,6 +42,11 @@ pub use puts::SHOWS_LATE;
 ///
 /// Rule: A3 in `docs/compatibility.md`.
 pub const LONGEST_POLL: Duration = Duration::from_secs(60);
+
+/// In so many rounds of `record_resync` a resource is read once that is as desired and whose number the parent shows.
+///
+/// Rule: `docs/decisions/0012-lists-and-reads.md`.
+const COUNTED_ROUNDS: u32 = 6;
 
 /// The observation cache of one process.
 #[derive(Debug)]
@@ -126,7 +133,9 @@ impl<C: Cloud> ObservationCache<C> {
             self.entries().retain(|known, _| !known.is_in(key));
         }
         let hold = self.hold(kind, key);
+        let shown = observed.clone();
         let was_under_way = self.update(kind, key, now, |entry| entry.note_ready(observed, hold, now));
+        self.compare_inside(kind, key, &shown, now);
         if was_under_way {
             self.wake_next(kind, key, now);
         }
@@ -158,9 +167,13 @@ impl<C: Cloud> ObservationCache<C> {
     fn hold(&self, kind: C::Kind, key: &C::Key) -> Hold {
         let base = match kind.rules().resync {
             Resync::Resource => self.resync,
-            Resync::Record => self.record_resync,
+            Resync::Record | Resync::Counted => self.record_resync,
         };
         let due_after = base * (900 + Self::spread(&Self::spread_by(kind, key), 200)) / 1_000;
+        self.hold_for(due_after)
+    }
+
+    fn hold_for(&self, due_after: Duration) -> Hold {
         let earlier = self.resync.min(self.record_resync) / 5;
         Hold {
             due_after,
@@ -175,7 +188,7 @@ impl<C: Cloud> ObservationCache<C> {
 
     /// By which key the reads of a resource are spread: those of records by their parent's, as one list shows all in it.
     fn spread_by(kind: C::Kind, key: &C::Key) -> C::Key {
-        let parent = key.parent().filter(|_| kind.rules().resync == Resync::Record);
+        let parent = key.parent().filter(|_| kind.rules().resync != Resync::Resource);
         parent.unwrap_or_else(|| key.clone())
     }
 

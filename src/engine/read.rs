@@ -10,7 +10,7 @@ use super::cloud::{Cloud, Key, ResourceKind};
 use super::deletion::{self, Deletion};
 use super::failure::{Class, Failure};
 use super::first_read::FirstRead;
-use super::inventory::{Inventory, Listed};
+use super::inventory::{Inventory, Listed, Unlisted};
 use super::observation_cache::{ObservationCache, Operation};
 use super::resource::{Observed, Progress};
 use super::urgency::Urgency;
@@ -70,7 +70,15 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
             Err(error) if error.class() == Class::Throttled => return self.read_failed(kind, key, error),
             Ok(false) | Err(_) => {}
         }
-        let listed = self.listed(kind, key).await;
+        let listed = match self.listed(kind, key).await {
+            Err(Unlisted::Pending) if self.reconcile.urgency != Urgency::Awaited => {
+                if let Some(known) = self.observations.known_until_listed(key, Instant::now()) {
+                    return known;
+                }
+                None
+            }
+            listed => listed.ok(),
+        };
         if let Some(observed) = listed.and_then(|listed| self.observations.unchanged(key, listed)) {
             return observed;
         }
@@ -131,8 +139,9 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
     }
 
     /// How a list shows a resource that was ready.
-    async fn listed(&self, kind: C::Kind, key: &C::Key) -> Option<Listed> {
-        let since = self.observations.list_since(key, Instant::now())?;
+    async fn listed(&self, kind: C::Kind, key: &C::Key) -> Result<Listed, Unlisted> {
+        let since = self.observations.list_since(key, Instant::now());
+        let since = since.ok_or(Unlisted::NotShown)?;
         let serves = || self.observations.share_a_list(kind, key);
         self.inventory
             .listed(self.client, self.reconcile, (kind, key), since, serves)

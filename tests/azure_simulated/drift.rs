@@ -13,7 +13,8 @@ use tokio::time::sleep;
 use crate::desired::{GUEST, NET, endpoint, id, link_service, record, subnet, zone, zone_link};
 use crate::sim::{Sim, ensure_absent};
 
-const LATER: Duration = Duration::from_secs(7_200);
+/// Longer than the longest time between two reads, which is that of links.
+const LATER: Duration = Duration::from_secs(18_000);
 
 /// After longer than the longest time between two reads, the difference is observed, repaired with these calls, and
 /// stays away.

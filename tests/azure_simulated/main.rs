@@ -14,6 +14,7 @@ mod answers;
 mod budgets;
 mod cluster;
 mod contradictions;
+mod counts;
 mod creates;
 mod deletions;
 mod desired;

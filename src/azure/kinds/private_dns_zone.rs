@@ -45,6 +45,7 @@ pub const SPEC: KindSpec = KindSpec {
         // A zone is not deleted with what others put into it after it was read. Other kinds are not known to hold
         // anything.
         delete_if_unchanged: true,
+        numbers_inside: Some(numbers_inside),
         ..Rules::DEFAULT
     },
     ..KindSpec::DEFAULT
@@ -68,6 +69,16 @@ pub struct PrivateDnsZone {
 /// How many networks are linked to the zone, if the body says so.
 pub fn links(body: &Value) -> Option<u64> {
     body.pointer("/properties/numberOfVirtualNetworkLinks")?.as_u64()
+}
+
+/// The numbers that change when others add or remove a record set or a link, or let a link register names. A link cannot
+/// be led to another network. A zone's own SOA record is not counted.
+fn numbers_inside(body: &Value) -> Vec<(Kind, u64)> {
+    let number = |name: &str| body["properties"][name].as_u64();
+    let registering = number("numberOfVirtualNetworkLinksWithRegistration").unwrap_or(0);
+    let records = number("numberOfRecordSets").map(|records| (Kind::RecordSet, records.saturating_sub(1)));
+    let links = links(body).map(|links| (Kind::VirtualNetworkLink, links << 32 | registering));
+    records.into_iter().chain(links).collect()
 }
 
 /// How many rows a list of what is in the zone has, at most. A zone of somebody else may be very large.

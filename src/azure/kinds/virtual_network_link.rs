@@ -27,7 +27,7 @@ pub const SPEC: KindSpec = KindSpec {
         // to half a minute.
         // Source: recorded traffic of Azure, as in `e2e/armsim/src/dns/links.rs`.
         pace: Duration::from_secs(10),
-        resync: Resync::Record,
+        resync: Resync::Counted,
         list: Some(ListRules {
             of: ListScope::Parent,
             min_served: 2,

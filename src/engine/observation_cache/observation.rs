@@ -6,6 +6,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::absence::Absence;
+use super::inside::Inside;
 use crate::cloud::Cloud;
 use crate::inventory::Listed;
 use crate::resource::{Observed, Progress};
@@ -17,6 +18,15 @@ pub(super) struct Hold {
     pub(super) due_after: Duration,
     /// The time during which a reconcile that runs anyway does not read it either.
     pub(super) good_for: Duration,
+}
+
+/// Until when the first read of a resource is deferred.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Deferral {
+    /// Until its turn comes, as no list shows enough of it.
+    ToItsTurn,
+    /// Until a list is read that may show it.
+    ToTheList,
 }
 
 /// What was observed of one resource.
@@ -32,14 +42,16 @@ pub(super) struct Observation<C: Cloud> {
     due: Instant,
     /// Until then a reconcile that runs anyway does not read it.
     good_until: Instant,
-    /// Whether it was not read yet, but is to be in its turn.
-    deferred: bool,
+    /// Until when its first read is deferred, if that is still to come.
+    deferral: Option<Deferral>,
     /// Whether the last read was not sent because nobody waited for it.
     passed_over: bool,
     /// Whether it is ready and not invalidated: then a list that shows it unchanged saves a read.
     listable: bool,
     /// The fingerprint of it in a list when it was last read.
     listed: Option<u64>,
+    /// The numbers of what is in it.
+    pub(super) inside: Inside<C::Kind>,
     /// When it was last read in place of a resource in it.
     read_instead: Option<Instant>,
     /// What the cloud names the resource that was observed as owned: a recreated one has another name.
@@ -57,10 +69,11 @@ impl<C: Cloud> Observation<C> {
             only_listed: false,
             due: now,
             good_until: now,
-            deferred: false,
+            deferral: None,
             passed_over: false,
             listable: false,
             listed: None,
+            inside: Inside::default(),
             read_instead: None,
             proven: None,
             absence: Absence::default(),
@@ -71,7 +84,7 @@ impl<C: Cloud> Observation<C> {
     pub(super) fn note_read(&mut self, now: Instant) {
         self.read_at = now;
         self.only_listed = false;
-        self.deferred = false;
+        self.deferral = None;
         self.passed_over = false;
     }
 
@@ -82,18 +95,18 @@ impl<C: Cloud> Observation<C> {
 
     /// Whether somebody who waits for it reads it at once, whatever is known of it.
     pub(super) fn is_put_off(&self) -> bool {
-        self.deferred || self.passed_over
+        self.deferral.is_some() || self.passed_over
     }
 
     /// Notes that the first read is to come then, and how that is observed until then.
-    pub(super) fn note_deferred(&mut self, unread: Observed<C>, due: Instant) {
+    pub(super) fn note_deferred(&mut self, unread: Observed<C>, due: Instant, deferral: Deferral) {
         self.note_failed_until(unread, due);
-        self.deferred = true;
+        self.deferral = Some(deferral);
     }
 
-    /// Whether the first read is still to come.
-    pub(super) fn is_deferred(&self) -> bool {
-        self.deferred
+    /// Until when the first read is deferred, if it is still to come.
+    pub(super) fn deferral(&self) -> Option<Deferral> {
+        self.deferral
     }
 
     /// Notes that nothing is under way on the resource any more. `deletes`: whether this process was deleting it.
@@ -177,7 +190,7 @@ impl<C: Cloud> Observation<C> {
 
     /// Whether a list saves a read of it.
     pub(super) fn is_of_a_list(&self) -> bool {
-        self.listable || self.deferred
+        self.listable || self.deferral.is_some()
     }
 
     /// What is known of a ready resource.
@@ -208,6 +221,26 @@ impl<C: Cloud> Observation<C> {
     pub(super) fn read_by(&mut self, when: Instant) {
         if self.due > when {
             self.due_at(when);
+        }
+    }
+
+    /// Makes the next read due now, by a list that was started after now or by itself, unless the resource is not ready
+    /// anyway.
+    pub(super) fn suspect(&mut self, now: Instant) {
+        if self.listable {
+            self.read_at = now;
+            self.only_listed = true;
+        } else if self.deferral.is_none() && self.observed != Some(Observed::Absent) {
+            return;
+        }
+        self.due = now;
+        self.good_until = now;
+    }
+
+    /// Holds it for longer, if the last read was of itself and nothing has called that in question since.
+    pub(super) fn prolong(&mut self, hold: Hold) {
+        if self.listable && !self.only_listed {
+            self.hold_from(self.read_at, hold);
         }
     }
 

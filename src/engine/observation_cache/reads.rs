@@ -5,15 +5,13 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::ObservationCache;
+use super::{COUNTED_ROUNDS, Deferral, ObservationCache};
 use crate::cloud::{Cloud, Key, List, ResourceKind};
 use crate::failure::{Class, Failure};
 use crate::inventory::{Listed, Row, list_of};
 use crate::kind_rules::Resync;
+use crate::lists::LIST_ENDS_IN;
 use crate::resource::Observed;
-
-/// Over so many rounds of `resync` the first reads of resources are spread of which lists show too little.
-const FIRST_ROUNDS: u32 = 4;
 
 impl<C: Cloud> ObservationCache<C> {
     /// Stores a failed read. Returns the wait until the next one, which grows with each failure.
@@ -99,6 +97,7 @@ impl<C: Cloud> ObservationCache<C> {
             entry.observation.note_listed(listed);
             entry.observation.confirm_by_list(listed, hold);
         });
+        self.compare_inside(kind, key, &observed, listed.observed);
         observed
     }
 
@@ -106,8 +105,8 @@ impl<C: Cloud> ObservationCache<C> {
     /// are read.
     pub fn defer(&self, kind: C::Kind, key: &C::Key, now: Instant) -> Observed<C> {
         let last = match kind.rules().resync {
-            Resync::Resource => self.resync * FIRST_ROUNDS,
-            Resync::Record => self.record_resync,
+            Resync::Resource | Resync::Record => self.record_resync,
+            Resync::Counted => self.record_resync * COUNTED_ROUNDS,
         };
         let turn = last.saturating_sub(self.resync).max(self.resync) * Self::spread(&Self::spread_by(kind, key), 1_000)
             / 1_000;
@@ -115,9 +114,34 @@ impl<C: Cloud> ObservationCache<C> {
         let unread = C::Error::own(Class::Throttled, "NotReadYet").with_retry_after(wait);
         let observed = Observed::ReadFailed(unread);
         self.update(kind, key, now, |entry| {
-            entry.observation.note_deferred(observed.clone(), now + wait);
+            let observation = &mut entry.observation;
+            observation.note_deferred(observed.clone(), now + wait, Deferral::ToItsTurn);
         });
         observed
+    }
+
+    /// Defers the first read of a resource until a list is read that may show it.
+    pub(crate) fn await_list(&self, kind: C::Kind, key: &C::Key, now: Instant) -> Observed<C> {
+        let unread = C::Error::own(Class::Throttled, "NotReadYet").with_retry_after(LIST_ENDS_IN);
+        let observed = Observed::ReadFailed(unread);
+        let deferral = self.deferral(key).unwrap_or(Deferral::ToTheList);
+        self.update(kind, key, now, |entry| {
+            let observation = &mut entry.observation;
+            observation.note_deferred(observed.clone(), now + LIST_ENDS_IN, deferral);
+        });
+        observed
+    }
+
+    /// What is known of a ready resource, whose next read is due when a list is read that may show it. None: nothing
+    /// is.
+    pub(crate) fn known_until_listed(&self, key: &C::Key, now: Instant) -> Option<Observed<C>> {
+        self.edit(key, |entry| {
+            let known = entry.observation.known()?;
+            entry.observation.postpone(now + LIST_ENDS_IN);
+            entry.observation.note_passed_over();
+            Some(known)
+        })
+        .flatten()
     }
 
     /// Postpones the failed read of a ready resource, for longer with each failure; what is known of it stands. None:
@@ -136,9 +160,9 @@ impl<C: Cloud> ObservationCache<C> {
         self.holds(key, |entry| entry.observation.is_put_off())
     }
 
-    /// Whether the first read of the resource is still to come.
-    pub fn is_deferred(&self, key: &C::Key) -> bool {
-        self.holds(key, |entry| entry.observation.is_deferred())
+    /// Until when the first read of the resource is deferred, if it is still to come.
+    pub(crate) fn deferral(&self, key: &C::Key) -> Option<Deferral> {
+        self.ask(key, |entry| entry.observation.deferral()).flatten()
     }
 
     /// Stores the resource's fingerprint in a list that was started before the resource was read.

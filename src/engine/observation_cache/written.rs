@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{CacheEntry, ObservationCache, Operation};
-use crate::cloud::Cloud;
+use super::{COUNTED_ROUNDS, ObservationCache, Operation};
+use crate::cloud::{Cloud, ResourceKind};
+use crate::kind_rules::Resync;
 use crate::plan::Change;
 use crate::resource::Observed;
 
@@ -23,6 +24,7 @@ impl<C: Cloud> ObservationCache<C> {
     /// Stores the operation of a write that the cloud accepted.
     pub fn began(&self, kind: C::Kind, key: &C::Key, operation: Operation<C>, made_here: bool) {
         self.update(kind, key, operation.began, |entry| entry.begin(operation, made_here));
+        self.changes_inside(kind, key);
     }
 
     /// Stores what an accepted write changes; none if it deletes. Of several changes the first one is reported.
@@ -32,7 +34,14 @@ impl<C: Cloud> ObservationCache<C> {
 
     /// Notes that the resource is as desired, and clears its failures. Returns, once, the change that led to it.
     pub fn confirm(&self, key: &C::Key) -> Option<Change> {
-        self.edit(key, CacheEntry::confirm).flatten()
+        self.edit(key, |entry| {
+            if entry.kind.rules().resync == Resync::Counted {
+                let hold = self.hold(entry.kind, key).due_after * COUNTED_ROUNDS;
+                entry.observation.prolong(self.hold_for(hold));
+            }
+            entry.confirm()
+        })
+        .flatten()
     }
 
     /// Stores that a write or its operation failed. Returns the wait, which grows until the resource is as desired.
