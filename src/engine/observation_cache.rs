@@ -27,6 +27,7 @@ mod operation;
 mod puts;
 mod queue;
 mod reads;
+mod stored;
 mod unreported;
 mod writes;
 mod written;

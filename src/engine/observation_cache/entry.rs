@@ -140,8 +140,7 @@ impl<C: Cloud> CacheEntry<C> {
     /// Whether it is absent and nothing is under way on it. Nothing can be in it, and the next read needs no entry. Its
     /// custom resource may be one of those that somebody creates and deletes without end.
     pub(super) fn is_absent_and_idle(&self) -> bool {
-        let is_absent = self.observation.observed() == Some(&Observed::Absent);
-        is_absent && self.writes.operation().is_none() && self.writes.delete().is_none()
+        self.observation.is_absent() && self.writes.operation().is_none() && self.writes.delete().is_none()
     }
 }
 

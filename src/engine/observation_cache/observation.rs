@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::absence::Absence;
 use super::inside::Inside;
+use super::stored::Stored;
 use crate::cloud::Cloud;
 use crate::inventory::Listed;
 use crate::resource::{Observed, Progress};
@@ -33,7 +34,7 @@ pub(crate) enum Deferral {
 #[derive(Debug)]
 pub(super) struct Observation<C: Cloud> {
     /// What was last observed, or how the last read or write failed; none before the first time.
-    observed: Option<Observed<C>>,
+    observed: Option<Stored<C>>,
     /// When the resource was last read, written or shown by a list.
     read_at: Instant,
     /// Whether a list, or a read for something else, has shown it since: that is not enough for a write.
@@ -113,7 +114,7 @@ impl<C: Cloud> Observation<C> {
     pub(super) fn note_ready(&mut self, observed: Observed<C>, deletes: bool, hold: Hold, now: Instant) {
         if observed == Observed::Absent {
             self.proven = None;
-            self.absence.note_absent(self.observed.as_ref(), deletes, now);
+            self.absence.note_absent(self.observed().as_ref(), deletes, now);
         } else {
             self.absence.note_ready();
         }
@@ -121,14 +122,14 @@ impl<C: Cloud> Observation<C> {
             .found()
             .is_some_and(|body| C::progress(body) == Progress::Ready);
         self.listed = None;
-        self.observed = Some(observed);
+        self.observed = Some(Stored::of(observed));
         self.hold_from(now, hold);
     }
 
     /// Notes that the resource is in progress; the next read is due after `wait`.
     pub(super) fn note_in_progress(&mut self, observed: Observed<C>, wait: Duration, now: Instant) {
         self.absence.note_in_progress(observed.found().is_some());
-        self.observed = Some(observed);
+        self.observed = Some(Stored::of(observed));
         self.due_at(now + wait);
     }
 
@@ -138,7 +139,7 @@ impl<C: Cloud> Observation<C> {
     }
 
     fn note_failed_until(&mut self, failure: Observed<C>, due: Instant) {
-        self.observed = Some(failure);
+        self.observed = Some(Stored::of(failure));
         self.due_at(due);
     }
 
@@ -159,7 +160,7 @@ impl<C: Cloud> Observation<C> {
     pub(super) fn take_read_instead(&mut self, since: Instant) -> Option<Observed<C>> {
         self.read_instead.take().filter(|read| *read >= since)?;
         self.only_listed = false;
-        self.observed.clone()
+        self.observed()
     }
 
     /// Stores the fingerprint in a list that was started before the resource was read.
@@ -179,7 +180,7 @@ impl<C: Cloud> Observation<C> {
         self.read_at = listed.observed;
         self.only_listed = true;
         self.hold_from(listed.observed, hold);
-        self.observed.clone()
+        self.observed()
     }
 
     /// The earliest start of a list, at most `max_age` ago, that may show it unchanged; none if it is not ready.
@@ -195,7 +196,7 @@ impl<C: Cloud> Observation<C> {
 
     /// What is known of a ready resource.
     pub(super) fn known(&self) -> Option<Observed<C>> {
-        self.observed.clone().filter(|_| self.listable)
+        self.observed().filter(|_| self.listable)
     }
 
     /// Makes the next read of a ready resource due then. A write must not rely on what is known of it.
@@ -230,7 +231,7 @@ impl<C: Cloud> Observation<C> {
         if self.listable {
             self.read_at = now;
             self.only_listed = true;
-        } else if self.deferral.is_none() && self.observed != Some(Observed::Absent) {
+        } else if self.deferral.is_none() && !self.is_absent() {
             return;
         }
         self.due = now;
@@ -260,22 +261,23 @@ impl<C: Cloud> Observation<C> {
     }
 
     /// What was last observed.
-    pub(super) fn observed(&self) -> Option<&Observed<C>> {
-        self.observed.as_ref()
+    pub(super) fn observed(&self) -> Option<Observed<C>> {
+        self.observed.as_ref().map(Stored::observed)
     }
 
     /// The resource's body, if the resource was there.
-    pub(super) fn found(&self) -> Option<&Value> {
+    pub(super) fn found(&self) -> Option<Value> {
         self.observed.as_ref()?.found()
+    }
+
+    /// Whether the resource was not there.
+    pub(super) fn is_absent(&self) -> bool {
+        self.observed.as_ref().is_some_and(Stored::is_absent)
     }
 
     /// What was last observed, while it is fresh.
     pub(super) fn fresh(&self, now: Instant) -> Option<Observed<C>> {
-        if self.good_until > now {
-            self.observed.clone()
-        } else {
-            None
-        }
+        if self.good_until > now { self.observed() } else { None }
     }
 
     /// Whether the resource itself was last read before `since`, or was only shown by a list after that.

@@ -63,7 +63,8 @@ impl<C: Cloud> ObservationCache<C> {
         };
         let entries = self.entries();
         let parent = key.parent().and_then(|parent| entries.get(&parent));
-        if !rules.is_short(parent.and_then(|parent| parent.observation.found())) {
+        let parent = parent.and_then(|parent| parent.observation.found());
+        if !rules.is_short(parent.as_ref()) {
             return 0;
         }
         let listable = entries
