@@ -73,6 +73,11 @@ pub trait CustomResourceReconciler: ReconcilesCustomResource {
     /// The facts of Kubernetes that the decision depends on, for the dry run.
     fn known(&self, inputs: &Self::Inputs) -> Vec<Fact>;
 
+    /// Why Azure may refuse what was decided, for the dry run.
+    fn warnings(&self, _cx: &Context<Self::Object>, _cr: &Self::Object, _found: &Self::Found) -> Vec<Fact> {
+        Vec::new()
+    }
+
     /// The finalizers that [`Self::prepare`] sets on other objects.
     fn holds(&self, lifecycle: Lifecycle, cr: &Self::Object, inputs: &Self::Inputs) -> Vec<FinalizerChange>;
 

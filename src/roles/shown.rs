@@ -39,6 +39,9 @@ fn observed_object(cr: &AzurePrivateLinkService, now: Timestamp) -> ObservedObje
         load_balancer: named
             .filter(|status| status.private_link_service_id.is_some())
             .and_then(|status| id(&status.internal_load_balancer_id)),
+        awaits_service_on: named
+            .filter(|status| status.private_link_service_id.is_none())
+            .and_then(|status| id(&status.internal_load_balancer_id)),
         zones: named
             .into_iter()
             .flat_map(|status| [id(&status.private_dns_zone_id), id(&status.base_domain_dns_zone_id)])

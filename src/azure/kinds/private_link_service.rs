@@ -15,6 +15,12 @@ use crate::body::{base, id_at, mark, set};
 use crate::cloud::Arm;
 use crate::owner_tags::{MAX_TAGS, OwnerTags, Stamp, Stamped};
 
+/// How many services Azure puts on a load balancer, and into a subscription, unless its support raises that
+/// (<https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits>).
+pub const PER_LOAD_BALANCER: usize = 8;
+/// See [`PER_LOAD_BALANCER`].
+pub const PER_SUBSCRIPTION: usize = 800;
+
 /// What generic code has to know of Private Link Services.
 pub const SPEC: KindSpec = KindSpec {
     label: "private_link_service",

@@ -163,6 +163,7 @@ impl<'a, C: CustomResourceReconciler> Driver<'a, C> {
         })
         .await;
         controller.expedite(cx, lifecycle, cr, &decision);
+        preview.facts.extend(controller.warnings(cx, cr, &found));
         preview.add_facts(&facts);
         preview.add_decision(cr, &decision, controller.holds(lifecycle, cr, inputs));
         let outcomes: Vec<_> = decision.steps.iter().map(as_sent).collect();

@@ -8,6 +8,7 @@ mod observe;
 mod ownership;
 pub mod plan;
 mod preview;
+mod quota;
 mod refused_prefixes;
 mod remembered;
 mod reports;
@@ -155,6 +156,18 @@ impl CustomResourceReconciler for PrivateLinkServiceController {
 
     fn known(&self, inputs: &Self::Inputs) -> Vec<Fact> {
         preview::known(inputs)
+    }
+
+    fn warnings(
+        &self,
+        cx: &Context<AzurePrivateLinkService>,
+        cr: &AzurePrivateLinkService,
+        found: &Self::Found,
+    ) -> Vec<Fact> {
+        let Some(Ok(frontend)) = found else {
+            return Vec::new();
+        };
+        quota::used_up(cr, frontend, cx.resources.shown().iter().map(AsRef::as_ref))
     }
 
     fn holds(&self, _: Lifecycle, _: &AzurePrivateLinkService, _: &Self::Inputs) -> Vec<FinalizerChange> {

@@ -18,6 +18,7 @@ pub(super) fn object(name: &str, status: Option<Status>, reason: Option<Reason>,
         conditions: ConditionType::ALL.map(condition).into(),
         link_service: None,
         load_balancer: None,
+        awaits_service_on: None,
         zones: Vec::new(),
     }
 }
@@ -167,6 +168,37 @@ fn quotas_are_reported_where_most_of_them_is_used() {
     ] {
         assert_sample(&metrics, sample);
     }
+}
+
+/// A load balancer with 8 services, another one with 7, and on each a custom resource that awaits one.
+pub(super) fn full_load_balancer() -> Vec<ObservedObject> {
+    let id = |kind: &str, name: &str| {
+        let id = format!("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/{kind}/{name}");
+        Some(ResourceId::parse(&id).unwrap())
+    };
+    let served = |n: usize| ObservedObject {
+        link_service: id("privateLinkServices", &n.to_string()),
+        load_balancer: id("loadBalancers", if n < 8 { "full" } else { "nearly" }),
+        ..object("served", Some(Status::True), None, 1)
+    };
+    let awaiting = |(name, balancer): (&str, &str)| ObservedObject {
+        awaits_service_on: id("loadBalancers", balancer),
+        ..object(name, Some(Status::False), None, 1)
+    };
+    let awaiting = [("ninth", "FULL"), ("eighth", "nearly")].map(awaiting);
+    (0..15).map(served).chain(awaiting).collect()
+}
+
+#[test]
+fn cluster_that_does_not_fit_is_named_before_azure_refuses() {
+    let text = with_objects(full_load_balancer()).render().unwrap();
+    let shown = text
+        .lines()
+        .filter(|line| line.starts_with("hyperlink_object_without_quota{"));
+    let quota = "private_link_services_per_load_balancer";
+    let one =
+        format!(r#"hyperlink_object_without_quota{{control_plane="clusters-one",name="ninth",quota="{quota}"}} 1"#);
+    assert_eq!(shown.collect::<Vec<_>>(), [one]);
 }
 
 /// Whoever writes in a namespace can create any number of custom resources with Hyperlink's finalizer, and delete them.

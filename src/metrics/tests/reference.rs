@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use prometheus::proto::MetricFamily;
 
-use super::objects::{NOT_OURS, object, with_objects};
+use super::objects::{NOT_OURS, full_load_balancer, object, with_objects};
 use super::*;
 
 /// Metrics in which everything is used once, so that everything is exported.
@@ -13,7 +13,9 @@ fn everything() -> Metrics {
         deleting_for: Some(Duration::ZERO),
         ..object("going", NOT_OURS.0, NOT_OURS.1, 1)
     };
-    let metrics = with_objects(vec![object("ill", NOT_OURS.0, NOT_OURS.1, 1), deleting]);
+    let mut objects = full_load_balancer();
+    objects.extend([object("ill", NOT_OURS.0, NOT_OURS.1, 1), deleting]);
+    let metrics = with_objects(objects);
     metrics
         .reconcile(Controller::PrivateEndpoint)
         .end(ReconcileResult::Ready);
@@ -74,6 +76,7 @@ fn labels_are_bounded_and_meet_none_of_prometheus_own() {
         "hyperlink_object_available",
         "hyperlink_object_deletion_age_seconds",
         "hyperlink_object_not_true_age_seconds",
+        "hyperlink_object_without_quota",
     ];
     for (desc, _) in &metrics().registered.described {
         let name = desc.fq_name.as_str();
