@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hyperlink_engine::client::Reconcile;
-use hyperlink_engine::failure::{Class, Failure};
+use hyperlink_engine::failure::{Class, Failure, NOT_READ_YET};
 use hyperlink_engine::lists::{Asked, LIST_ENDS_IN, Lists, in_time, patience};
 use hyperlink_engine::urgency::Urgency;
 use tokio::time::Instant;
@@ -44,15 +44,15 @@ impl Frontends {
         let since = Instant::now().checked_sub(max_age);
         let shared = self.0.at(&lower(&path));
         let patience = match reconcile.urgency {
-            // There is no other way to a frontend.
-            Urgency::Awaited => LIST_ENDS_IN,
+            // There is no other way to a frontend, and the reader gives up in time.
+            Urgency::Awaited => LIST_ENDS_IN + Duration::from_secs(1),
             routine => patience(routine),
         };
         let asked = shared.ask(since, ArmError::delay, patience);
         let (observed, list) = match asked.await {
             Asked::Known(known) => known,
             Asked::Pending => {
-                let pending = ArmError::own(Class::Throttled, "NotReadYet");
+                let pending = ArmError::own(Class::Throttled, NOT_READ_YET);
                 return (Instant::now(), Err(pending.with_retry_after(LIST_ENDS_IN)));
             }
             Asked::Reader(reader) => {

@@ -3,6 +3,9 @@
 use std::fmt::{Debug, Display};
 use std::time::Duration;
 
+/// The code of an error in place of a read that comes later.
+pub const NOT_READ_YET: &str = "NotReadYet";
+
 /// What an error means for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {

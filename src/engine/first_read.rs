@@ -44,7 +44,7 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
                 false => FirstRead::Nothing,
             };
         }
-        let since = self.observations.list_start(now);
+        let since = self.observations.list_start(key, now);
         let serves = || self.observations.share_a_list(kind, key);
         let suffices = kind.rules().list.as_ref().and_then(|list| list.suffices);
         if deferred && suffices.is_some() {

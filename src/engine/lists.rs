@@ -129,7 +129,7 @@ impl<T, E: Failure> Shared<T, E> {
         }
         let waits_until = *self.reading_since() + patience;
         let Ok(held) = timeout_at(waits_until, self.reader.lock()).await else {
-            return Asked::Pending;
+            return known().map_or(Asked::Pending, Asked::Known);
         };
         *self.reading_since() = Instant::now();
         match known() {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use hyperlink_engine::failure::{Class, Failure};
+use hyperlink_engine::failure::{Class, Failure, NOT_READ_YET};
 use serde_json::Value;
 
 /// An ARM error. `Display` shows its code and advice, which are stable; Azure's own text is for the log.
@@ -257,6 +257,7 @@ impl ArmError {
             Class::Busy | Class::Down if self.code == TOO_MANY_UNANSWERED => "Azure has not answered earlier requests",
             Class::Busy => "another operation is under way",
             Class::Throttled if self.code == CALL_BUDGET_EXHAUSTED => "called too often, a defect of Hyperlink",
+            Class::Throttled if self.code == NOT_READ_YET => "it is read later",
             Class::Throttled => "Azure's request limit is reached",
             Class::Denied if self.code.eq_ignore_ascii_case("ScopeLocked") => "a lock forbids it",
             Class::Denied if self.code.eq_ignore_ascii_case("ReadOnlyDisabledSubscription") => {

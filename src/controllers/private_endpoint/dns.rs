@@ -181,7 +181,8 @@ pub fn build(desired: &DesiredZone, address: Option<IpAddr>, facts: &Facts) -> R
         return Ok([zone, link].into_iter().chain(records).collect());
     };
     let mut reads = vec![(Kind::VirtualNetworkLink, &desired.link.id)];
-    if address.is_some() {
+    // While the endpoint is not read yet, its records are read in their turn all the same.
+    if address.is_some() || desired.endpoint_unread.is_some() {
         reads.extend(desired.records.iter().map(|r| (Kind::RecordSet, &r.id)));
     }
     facts.reads(&reads)?;

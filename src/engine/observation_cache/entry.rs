@@ -106,7 +106,10 @@ impl<C: Cloud> CacheEntry<C> {
         if self.writes.is_deleting() {
             return None;
         }
-        self.observation.absence.note_missed(now)
+        let wait = self.observation.absence.note_missed(now)?;
+        // What shows it again may be a read that is behind.
+        self.observation.call_in_question(now);
+        Some(wait)
     }
 
     /// How long until a PUT without effect may be repeated; the resource is read again then. None: at once.

@@ -7,10 +7,19 @@ use super::ObservationCache;
 use crate::cloud::{Cloud, Key, ResourceKind};
 use crate::resource::Observed;
 
-/// The numbers of what is in a resource, by kind, as its body last showed them; none of a kind that this process wrote
-/// since.
+/// The numbers of what is in a resource, by kind, as its body last showed them.
 #[derive(Debug)]
-pub(super) struct Inside<K>(Vec<(K, u64)>);
+pub(super) struct Inside<K>(Vec<(K, Number)>);
+
+/// How many resources of one kind are in another one.
+#[derive(Debug)]
+struct Number {
+    value: u64,
+    /// Since when the body has shown this number.
+    since: Instant,
+    /// Whether this process has written such a resource since.
+    changing: bool,
+}
 
 impl<K> Default for Inside<K> {
     fn default() -> Self {
@@ -19,30 +28,67 @@ impl<K> Default for Inside<K> {
 }
 
 impl<K: Copy + PartialEq> Inside<K> {
-    /// Stores the numbers. Returns the kinds whose number has changed: of what was not there, nothing can have changed.
-    fn note(&mut self, numbers: Vec<(K, u64)>) -> Vec<K> {
-        let known = std::mem::replace(&mut self.0, numbers);
-        let has_changed = |(kind, number): &&(K, u64)| {
-            let mut last = known.iter().filter(|(known, last)| known == kind && *last != 0);
-            last.any(|(_, last)| last != number)
+    /// Stores the numbers. Returns the kinds of which more or less may be there than reads have shown: their number has
+    /// changed, is zero, or was not known. A kind without a number keeps its last one.
+    fn note(&mut self, numbers: Vec<(K, u64)>, now: Instant) -> Vec<K> {
+        numbers
+            .into_iter()
+            .filter_map(|(kind, value)| self.note_one(kind, value, now).then_some(kind))
+            .collect()
+    }
+
+    fn note_one(&mut self, kind: K, value: u64, now: Instant) -> bool {
+        let known = self.0.iter_mut().find(|(known, _)| *known == kind);
+        let Some((_, number)) = known else {
+            self.0.push((
+                kind,
+                Number {
+                    value,
+                    since: now,
+                    changing: false,
+                },
+            ));
+            return true;
         };
-        self.0.iter().filter(has_changed).map(|(kind, _)| *kind).collect()
+        let others_wrote = !number.changing && number.value != value && number.value != 0;
+        if number.changing || number.value != value {
+            *number = Number {
+                value,
+                since: now,
+                changing: false,
+            };
+        }
+        others_wrote || value == 0
+    }
+
+    fn of(&self, kind: K) -> Option<&Number> {
+        self.0
+            .iter()
+            .find_map(|(known, number)| (*known == kind).then_some(number))
     }
 
     /// Whether none of this kind is there.
     fn has_none(&self, kind: K) -> bool {
-        self.0.contains(&(kind, 0))
+        self.of(kind).is_some_and(|number| number.value == 0)
     }
 
-    /// Forgets the number of this kind. That there were none stays known.
-    fn forget(&mut self, kind: K) {
-        self.0.retain(|(known, last)| *known != kind || *last == 0);
+    /// Since when a change of the number would show that others write such a resource.
+    fn shows_since(&self, kind: K) -> Option<Instant> {
+        let number = self.of(kind)?;
+        (number.value != 0 && !number.changing).then_some(number.since)
+    }
+
+    /// Notes that this process writes a resource of this kind.
+    fn note_write(&mut self, kind: K) {
+        if let Some((_, number)) = self.0.iter_mut().find(|(known, _)| *known == kind) {
+            number.changing = true;
+        }
     }
 }
 
 impl<C: Cloud> ObservationCache<C> {
-    /// Compares the numbers in the resource's body with those that were known. The resources of a kind whose number has
-    /// changed are due for a read.
+    /// Compares the numbers in the resource's body with those that were known. The resources of a kind of which others may
+    /// have added or removed some are due for a read.
     pub(super) fn compare_inside(&self, kind: C::Kind, parent: &C::Key, observed: &Observed<C>, now: Instant) {
         let numbers = kind.rules().numbers_inside.zip(observed.found());
         let Some(numbers) = numbers.map(|(numbers, body)| numbers(body)) else {
@@ -52,13 +98,13 @@ impl<C: Cloud> ObservationCache<C> {
         let Some(entry) = entries.get_mut(parent) else {
             return;
         };
-        let changed = entry.observation.inside.note(numbers);
-        if changed.is_empty() {
+        let questioned = entry.observation.inside.note(numbers, now);
+        if questioned.is_empty() {
             return;
         }
         let suspected = entries
             .iter_mut()
-            .filter(|(key, entry)| changed.contains(&entry.kind) && key.is_in(parent));
+            .filter(|(key, entry)| questioned.contains(&entry.kind) && key.is_in(parent));
         for (_, entry) in suspected {
             entry.observation.suspect(now);
         }
@@ -70,10 +116,16 @@ impl<C: Cloud> ObservationCache<C> {
         parent.is_some_and(|parent| self.holds(&parent, |entry| entry.observation.inside.has_none(kind)))
     }
 
+    /// Since when the parent's number of such resources would show that others write one; none if it would not.
+    pub(super) fn shown_by_number_since(&self, kind: C::Kind, key: &C::Key) -> Option<Instant> {
+        self.ask(&key.parent()?, |entry| entry.observation.inside.shows_since(kind))
+            .flatten()
+    }
+
     /// Notes that this process writes a resource of this kind, so that its number in the parent may change.
     pub(super) fn changes_inside(&self, kind: C::Kind, key: &C::Key) {
         if let Some(parent) = key.parent() {
-            self.edit(&parent, |entry| entry.observation.inside.forget(kind));
+            self.edit(&parent, |entry| entry.observation.inside.note_write(kind));
         }
     }
 }
@@ -82,22 +134,48 @@ impl<C: Cloud> ObservationCache<C> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn kind_has_changed_if_its_number_was_known_and_is_another() {
-        let mut inside = Inside::default();
-        assert_eq!(inside.note(vec![('a', 1), ('b', 1)]), []);
-        assert_eq!(inside.note(vec![('a', 1), ('b', 2)]), ['b']);
-        inside.forget('b');
-        assert_eq!(inside.note(vec![('a', 2), ('b', 3)]), ['a']);
+    #[tokio::test(start_paused = true)]
+    async fn number_that_changes_without_a_write_is_questioned() {
+        let (mut inside, now) = (Inside::default(), Instant::now());
+        assert_eq!(
+            inside.note(vec![('a', 1), ('b', 1)], now),
+            ['a', 'b'],
+            "not known before"
+        );
+        assert_eq!(inside.note(vec![('a', 1), ('b', 2)], now), ['b']);
+        inside.note_write('b');
+        assert_eq!(inside.note(vec![('a', 2), ('b', 3)], now), ['a']);
+        assert_eq!(inside.note(Vec::new(), now), []);
+        assert_eq!(
+            inside.note(vec![('a', 3), ('b', 3)], now),
+            ['a'],
+            "a body without numbers changes nothing"
+        );
     }
 
-    #[test]
-    fn what_was_not_there_has_not_changed() {
-        let mut inside = Inside::default();
-        inside.note(vec![('a', 0)]);
-        inside.forget('a');
+    #[tokio::test(start_paused = true)]
+    async fn number_shows_what_others_write_from_when_it_was_first_shown() {
+        let (mut inside, now) = (Inside::default(), Instant::now());
+        let later = now + std::time::Duration::from_secs(1);
+        inside.note(vec![('a', 1), ('b', 0)], now);
+        assert_eq!((inside.shows_since('a'), inside.shows_since('b')), (Some(now), None));
+        inside.note(vec![('a', 1)], later);
+        assert_eq!(inside.shows_since('a'), Some(now));
+        inside.note_write('a');
+        assert_eq!(inside.shows_since('a'), None);
+        inside.note(vec![('a', 1)], later);
+        assert_eq!(inside.shows_since('a'), Some(later));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn none_is_always_questioned_and_stays_known_while_this_process_writes() {
+        let (mut inside, now) = (Inside::default(), Instant::now());
+        for _ in 0..2 {
+            assert_eq!(inside.note(vec![('a', 0)], now), ['a']);
+        }
+        inside.note_write('a');
         assert!(inside.has_none('a'));
-        assert_eq!(inside.note(vec![('a', 1)]), []);
+        assert_eq!(inside.note(vec![('a', 1)], now), []);
         assert!(!inside.has_none('a'));
     }
 }

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::absence::Absence;
 use super::inside::Inside;
+use super::puts::SHOWS_LATE;
 use super::stored::Stored;
 use crate::cloud::Cloud;
 use crate::inventory::Listed;
@@ -47,6 +48,8 @@ pub(super) struct Observation<C: Cloud> {
     deferral: Option<Deferral>,
     /// Whether the last read was not sent because nobody waited for it.
     passed_over: bool,
+    /// When something else last called in question what was observed. A read soon after that may still show what was.
+    questioned: Option<Instant>,
     /// Whether it is ready and not invalidated: then a list that shows it unchanged saves a read.
     listable: bool,
     /// The fingerprint of it in a list when it was last read.
@@ -72,6 +75,7 @@ impl<C: Cloud> Observation<C> {
             good_until: now,
             deferral: None,
             passed_over: false,
+            questioned: None,
             listable: false,
             listed: None,
             inside: Inside::default(),
@@ -115,6 +119,7 @@ impl<C: Cloud> Observation<C> {
         if observed == Observed::Absent {
             self.proven = None;
             self.absence.note_absent(self.observed().as_ref(), deletes, now);
+            self.questioned = None;
         } else {
             self.absence.note_ready();
         }
@@ -146,6 +151,7 @@ impl<C: Cloud> Observation<C> {
     /// Notes that the cloud accepted a write: a list does not show its effect.
     pub(super) fn note_written(&mut self) {
         self.listable = false;
+        self.questioned = None;
         self.absence.note_written();
     }
 
@@ -179,14 +185,16 @@ impl<C: Cloud> Observation<C> {
     pub(super) fn confirm_by_list(&mut self, listed: Listed, hold: Hold) -> Option<Observed<C>> {
         self.read_at = listed.observed;
         self.only_listed = true;
+        self.passed_over = false;
         self.hold_from(listed.observed, hold);
         self.observed()
     }
 
     /// The earliest start of a list, at most `max_age` ago, that may show it unchanged; none if it is not ready.
     pub(super) fn list_since(&self, max_age: Duration, now: Instant) -> Option<Instant> {
-        let oldest = now.checked_sub(max_age).unwrap_or(self.read_at);
-        self.listable.then(|| oldest.max(self.read_at))
+        let oldest = now.checked_sub(max_age).unwrap_or(self.read_at).max(self.read_at);
+        let from = self.listed_from(now);
+        self.listable.then(|| from.map_or(oldest, |from| from.max(oldest)))
     }
 
     /// Whether a list saves a read of it.
@@ -225,22 +233,36 @@ impl<C: Cloud> Observation<C> {
         }
     }
 
-    /// Makes the next read due now, by a list that was started after now or by itself, unless the resource is not ready
-    /// anyway.
+    /// Makes the next read due now, by a list that was started after now or by itself, if the resource is ready or was
+    /// not read yet.
     pub(super) fn suspect(&mut self, now: Instant) {
+        if !self.is_of_a_list() {
+            return;
+        }
         if self.listable {
             self.read_at = now;
             self.only_listed = true;
-        } else if self.deferral.is_none() && !self.is_absent() {
-            return;
         }
+        self.call_in_question(now);
         self.due = now;
         self.good_until = now;
     }
 
-    /// Holds it for longer, if the last read was of itself and nothing has called that in question since.
-    pub(super) fn prolong(&mut self, hold: Hold) {
-        if self.listable && !self.only_listed {
+    /// Notes that what was observed is in question.
+    pub(super) fn call_in_question(&mut self, now: Instant) {
+        self.questioned = Some(now);
+    }
+
+    /// The earliest start of a list that says anything, where what was observed is in question.
+    pub(super) fn listed_from(&self, now: Instant) -> Option<Instant> {
+        let questioned = self.questioned?;
+        let certain_from = questioned + SHOWS_LATE;
+        Some(if now < certain_from { questioned } else { certain_from })
+    }
+
+    /// Holds it for longer, if itself was last read, after `since`, and nothing has called that in question.
+    pub(super) fn prolong(&mut self, hold: Hold, since: Instant) {
+        if self.listable && !self.only_listed && self.questioned.is_none() && self.read_at >= since {
             self.hold_from(self.read_at, hold);
         }
     }
@@ -248,6 +270,13 @@ impl<C: Cloud> Observation<C> {
     fn hold_from(&mut self, observed: Instant, hold: Hold) {
         self.due = observed + hold.due_after;
         self.good_until = observed + hold.good_for;
+        let certain_from = self.questioned.map(|questioned| questioned + SHOWS_LATE);
+        if let Some(certain_from) = certain_from.filter(|from| observed < *from) {
+            self.due = self.due.min(certain_from);
+            self.good_until = self.good_until.min(certain_from);
+        } else {
+            self.questioned = None;
+        }
     }
 
     /// When the next read is due.
@@ -303,88 +332,4 @@ impl<C: Cloud> Observation<C> {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::sample::{Observed, Sample};
-
-    const HOLD: Hold = Hold {
-        due_after: Duration::from_secs(100),
-        good_for: Duration::from_secs(80),
-    };
-
-    fn ready(now: Instant) -> Observation<Sample> {
-        let mut observation = Observation::new(now);
-        observation.note_ready(Observed::Found(json!({})), false, HOLD, now);
-        observation
-    }
-
-    fn listed(observed: Instant) -> Listed {
-        Listed {
-            observed,
-            fingerprint: 1,
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_is_ready_is_good_for_a_while_and_due_a_little_later() {
-        let now = Instant::now();
-        let observation = ready(now);
-        assert!(observation.fresh(now + Duration::from_secs(79)).is_some());
-        assert!(observation.fresh(now + Duration::from_secs(80)).is_none());
-        assert_eq!(observation.overdue(now + Duration::from_secs(103)).as_secs(), 3);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn list_confirms_what_it_showed_when_that_was_read() {
-        let now = Instant::now();
-        let later = now + Duration::from_secs(50);
-        let mut observation = ready(now);
-        assert!(!observation.is_unchanged(listed(later)));
-        observation.note_listed(listed(now));
-        assert!(observation.is_unchanged(listed(later)));
-        assert!(observation.confirm_by_list(listed(later), HOLD).is_some());
-        assert!(observation.fresh(later + Duration::from_secs(79)).is_some());
-        assert!(observation.was_read_before(now), "the resource itself was not read");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn list_shows_nothing_of_what_was_invalidated_or_written() {
-        let now = Instant::now();
-        let (mut invalidated, mut written) = (ready(now), ready(now));
-        assert_eq!(written.list_since(Duration::ZERO, now), Some(now));
-        invalidated.due_at(now);
-        written.note_written();
-        for observation in [invalidated, written] {
-            assert!(!observation.is_of_a_list());
-            assert_eq!(observation.list_since(Duration::ZERO, now), None);
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn read_in_place_of_another_counts_once() {
-        let now = Instant::now();
-        let mut observation = ready(now);
-        observation.note_read_instead(now);
-        assert!(observation.was_read_before(now));
-        assert!(observation.take_read_instead(now).is_some());
-        assert!(!observation.was_read_before(now));
-        assert_eq!(observation.take_read_instead(now), None);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn due_read_is_only_moved_to_an_earlier_time() {
-        let now = Instant::now();
-        let mut observation = ready(now);
-        observation.read_by(now + Duration::from_secs(200));
-        assert_eq!(observation.due(), now + HOLD.due_after);
-        assert!(observation.is_of_a_list(), "a list may show it until then");
-        observation.expedite(now + Duration::from_secs(200));
-        assert_eq!(observation.due(), now + HOLD.due_after);
-        assert!(!observation.is_of_a_list());
-        observation.expedite(now + Duration::from_secs(9));
-        observation.read_by(now + Duration::from_secs(5));
-        assert_eq!(observation.due(), now + Duration::from_secs(5));
-    }
-}
+mod tests;

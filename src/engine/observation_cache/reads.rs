@@ -5,11 +5,10 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{COUNTED_ROUNDS, Deferral, ObservationCache};
+use super::{CacheEntry, Deferral, ObservationCache};
 use crate::cloud::{Cloud, Key, List, ResourceKind};
-use crate::failure::{Class, Failure};
+use crate::failure::{Class, Failure, NOT_READ_YET};
 use crate::inventory::{Listed, Row, list_of};
-use crate::kind_rules::Resync;
 use crate::lists::LIST_ENDS_IN;
 use crate::resource::Observed;
 
@@ -83,18 +82,41 @@ impl<C: Cloud> ObservationCache<C> {
         entry.observation.confirm_by_list(listed, self.hold(entry.kind, key))
     }
 
-    /// The earliest start of a list that shows ready resources of which nothing is known.
-    pub fn list_start(&self, now: Instant) -> Instant {
-        now.checked_sub(self.list_age()).unwrap_or(now)
+    /// The earliest start of a list that shows this resource, of which nothing is known.
+    pub(crate) fn list_start(&self, key: &C::Key, now: Instant) -> Instant {
+        let oldest = now.checked_sub(self.list_age()).unwrap_or(now);
+        let from = self.ask(key, |entry| entry.observation.listed_from(now)).flatten();
+        from.map_or(oldest, |from| from.max(oldest))
+    }
+
+    /// Stores the first that is learned of a resource, unless another reconcile has learned something meanwhile, and
+    /// returns what is known then.
+    fn learn(
+        &self,
+        kind: C::Kind,
+        key: &C::Key,
+        now: Instant,
+        learned: Observed<C>,
+        store: impl FnOnce(&mut CacheEntry<C>, Observed<C>),
+    ) -> Observed<C> {
+        let mut entries = self.entries();
+        let entry = entries.entry(key.clone()).or_insert_with(|| CacheEntry::new(kind, now));
+        if entry.observation.deferral().is_none()
+            && let Some(known) = entry.observation.observed()
+        {
+            return known;
+        }
+        entry.observation.note_read(now);
+        store(entry, learned.clone());
+        learned
     }
 
     /// Stores a ready resource as a list shows it, of which nothing was known.
     pub(crate) fn first_listed(&self, kind: C::Kind, key: &C::Key, row: Row) -> Observed<C> {
         let hold = self.hold(kind, key);
         let Row { body, listed } = row;
-        let observed = Observed::Found(body);
-        self.update(kind, key, listed.observed, |entry| {
-            entry.note_ready(observed.clone(), hold, listed.observed);
+        let observed = self.learn(kind, key, listed.observed, Observed::Found(body), |entry, found| {
+            entry.note_ready(found, hold, listed.observed);
             entry.observation.note_listed(listed);
             entry.observation.confirm_by_list(listed, hold);
         });
@@ -105,32 +127,25 @@ impl<C: Cloud> ObservationCache<C> {
     /// Defers the first read of a resource to a time after `resync`: that of records to one at which all in the parent
     /// are read.
     pub fn defer(&self, kind: C::Kind, key: &C::Key, now: Instant) -> Observed<C> {
-        let last = match kind.rules().resync {
-            Resync::Resource | Resync::Record => self.record_resync,
-            Resync::Counted => self.record_resync * COUNTED_ROUNDS,
-        };
+        let last = self.record_resync;
         let turn = last.saturating_sub(self.resync).max(self.resync) * Self::spread(&Self::spread_by(kind, key), 1_000)
             / 1_000;
         let wait = self.resync + turn;
-        let unread = C::Error::own(Class::Throttled, "NotReadYet").with_retry_after(wait);
-        let observed = Observed::ReadFailed(unread);
-        self.update(kind, key, now, |entry| {
+        let unread = C::Error::own(Class::Throttled, NOT_READ_YET).with_retry_after(wait);
+        self.learn(kind, key, now, Observed::ReadFailed(unread), |entry, unread| {
             let observation = &mut entry.observation;
-            observation.note_deferred(observed.clone(), now + wait, Deferral::ToItsTurn);
-        });
-        observed
+            observation.note_deferred(unread, now + wait, Deferral::ToItsTurn);
+        })
     }
 
     /// Defers the first read of a resource until a list is read that may show it.
     pub(crate) fn await_list(&self, kind: C::Kind, key: &C::Key, now: Instant) -> Observed<C> {
-        let unread = C::Error::own(Class::Throttled, "NotReadYet").with_retry_after(LIST_ENDS_IN);
-        let observed = Observed::ReadFailed(unread);
+        let unread = C::Error::own(Class::Throttled, NOT_READ_YET).with_retry_after(LIST_ENDS_IN);
         let deferral = self.deferral(key).unwrap_or(Deferral::ToTheList);
-        self.update(kind, key, now, |entry| {
+        self.learn(kind, key, now, Observed::ReadFailed(unread), |entry, unread| {
             let observation = &mut entry.observation;
-            observation.note_deferred(observed.clone(), now + LIST_ENDS_IN, deferral);
-        });
-        observed
+            observation.note_deferred(unread, now + LIST_ENDS_IN, deferral);
+        })
     }
 
     /// What is known of a ready resource, whose next read is due when a list is read that may show it. None: nothing

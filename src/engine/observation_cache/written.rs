@@ -34,10 +34,13 @@ impl<C: Cloud> ObservationCache<C> {
 
     /// Notes that the resource is as desired, and clears its failures. Returns, once, the change that led to it.
     pub fn confirm(&self, key: &C::Key) -> Option<Change> {
+        let kind = self.ask(key, |entry| entry.kind)?;
+        let counted = kind.rules().resync == Resync::Counted;
+        let since = self.shown_by_number_since(kind, key).filter(|_| counted);
         self.edit(key, |entry| {
-            if entry.kind.rules().resync == Resync::Counted {
-                let hold = self.hold(entry.kind, key).due_after * COUNTED_ROUNDS;
-                entry.observation.prolong(self.hold_for(hold));
+            if let Some(since) = since {
+                let hold = self.hold(kind, key).due_after * COUNTED_ROUNDS;
+                entry.observation.prolong(self.hold_for(hold), since);
             }
             entry.confirm()
         })
