@@ -59,6 +59,7 @@ pub fn quotes(condition: &Condition) -> Result<()> {
         status,
         reason,
         message,
+        ..
     } = condition;
     quotes_line(reason, &format!("{kind}={status} {reason}: {message}"))
 }

@@ -33,6 +33,7 @@ mod writes;
 mod written;
 
 use entry::CacheEntry;
+use inside::numbers_inside;
 pub use left::UnderWay;
 pub(crate) use observation::Deferral;
 use observation::Hold;
@@ -134,9 +135,11 @@ impl<C: Cloud> ObservationCache<C> {
             self.entries().retain(|known, _| !known.is_in(key));
         }
         let hold = self.hold(kind, key);
-        let shown = observed.clone();
+        let numbers = numbers_inside(kind, &observed);
         let was_under_way = self.update(kind, key, now, |entry| entry.note_ready(observed, hold, now));
-        self.compare_inside(kind, key, &shown, now);
+        if let Some(numbers) = numbers {
+            self.compare_inside(key, numbers, now);
+        }
         if was_under_way {
             self.wake_next(kind, key, now);
         }

@@ -17,8 +17,8 @@ use super::at_scrape::{AtScrape, Sample};
 use super::state::Sources;
 use super::{Metrics, locked};
 use crate::api::condition::{ConditionType, Reason, Status};
-use crate::azure::arm::id::{ResourceId, SubscriptionId};
-use crate::azure::kinds::private_link_service::{PER_LOAD_BALANCER, PER_SUBSCRIPTION};
+use crate::azure::arm::id::ResourceId;
+use crate::azure::kinds::private_link_service::quota::{CountedService, Quota, QuotaUse};
 
 /// The most series of conditions that are not True in one namespace, the oldest first. The summary of a custom
 /// resource, which the alert uses, does not count and has no limit.
@@ -37,13 +37,17 @@ pub(super) const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 /// Azure's limits
 /// (<https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits>).
 pub(super) const QUOTAS: [(&str, f64); 3] = [
-    (ON_BALANCER, PER_LOAD_BALANCER as f64),
-    (IN_SUBSCRIPTION, PER_SUBSCRIPTION as f64),
+    (name(Quota::PerLoadBalancer), Quota::PerLoadBalancer.limit() as f64),
+    (name(Quota::PerSubscription), Quota::PerSubscription.limit() as f64),
     ("zones_per_subscription", 1000.0),
 ];
 
-const ON_BALANCER: &str = "private_link_services_per_load_balancer";
-const IN_SUBSCRIPTION: &str = "private_link_services_per_subscription";
+const fn name(quota: Quota) -> &'static str {
+    match quota {
+        Quota::PerLoadBalancer => "private_link_services_per_load_balancer",
+        Quota::PerSubscription => "private_link_services_per_subscription",
+    }
+}
 
 /// One custom resource, as it is counted.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,9 +61,7 @@ pub struct ObservedObject {
     /// One condition of each type.
     pub conditions: Vec<ObservedCondition>,
     /// Its Private Link Service, once there is one.
-    pub link_service: Option<ResourceId>,
-    /// The load balancer of its Private Link Service, once there is one.
-    pub load_balancer: Option<ResourceId>,
+    pub link_service: Option<CountedService>,
     /// The load balancer on which it is to have its Private Link Service, as long as there is none.
     pub awaits_service_on: Option<ResourceId>,
     /// The private DNS zones of the custom resource.
@@ -279,41 +281,28 @@ impl Objects {
     }
 
     fn without_quota(&self) -> Vec<Sample<'_>> {
-        let on_balancers = counts(self.balancers());
-        let in_subscriptions = counts(self.service_subscriptions());
-        let used = |count: Option<&usize>| count.copied().unwrap_or_default();
+        let quotas = self.quota_use();
         let waiting = self
             .staying()
             .filter_map(|object| Some((object, object.awaits_service_on.as_ref()?)));
         let short = waiting.flat_map(|(object, balancer)| {
-            let quotas = [
-                (ON_BALANCER, used(on_balancers.get(balancer)) >= PER_LOAD_BALANCER),
-                (
-                    IN_SUBSCRIPTION,
-                    used(in_subscriptions.get(balancer.subscription())) >= PER_SUBSCRIPTION,
-                ),
-            ];
-            let used_up = quotas.into_iter().filter(|(_, used_up)| *used_up);
-            used_up.map(|(quota, _)| (object.labels().into_iter().chain([quota]).collect(), 1.0))
+            let used_up = quotas.used_up(balancer).into_iter();
+            used_up.map(|(quota, _)| (object.labels().into_iter().chain([name(quota)]).collect(), 1.0))
         });
         short.collect()
     }
 
-    fn balancers(&self) -> impl Iterator<Item = &ResourceId> {
-        self.0.iter().filter_map(|object| object.load_balancer.as_ref())
-    }
-
-    fn service_subscriptions(&self) -> impl Iterator<Item = &SubscriptionId> {
-        let services = self.0.iter().filter_map(|object| object.link_service.as_ref());
-        services.map(ResourceId::subscription)
+    fn quota_use(&self) -> QuotaUse<'_> {
+        QuotaUse::by(self.0.iter().filter_map(|object| object.link_service.as_ref()))
     }
 
     fn quotas_used(&self) -> Vec<Sample<'_>> {
         let zones: HashSet<&ResourceId> = self.0.iter().flat_map(|object| &object.zones).collect();
         let zones = zones.into_iter().map(ResourceId::subscription);
+        let services = self.quota_use();
         let used = [
-            fullest(self.balancers()),
-            fullest(self.service_subscriptions()),
+            services.most(Quota::PerLoadBalancer) as f64,
+            services.most(Quota::PerSubscription) as f64,
             fullest(zones),
         ];
         let quotas = QUOTAS.map(|(quota, _)| vec![quota]);
@@ -342,11 +331,7 @@ fn oldest_of_each_namespace<'o>(samples: impl Iterator<Item = Sample<'o>>, most:
 
 /// How often the most frequent key occurs.
 fn fullest<K: Hash + Eq>(keys: impl Iterator<Item = K>) -> f64 {
-    counts(keys).into_values().max().unwrap_or_default() as f64
-}
-
-fn counts<K: Hash + Eq>(keys: impl Iterator<Item = K>) -> HashMap<K, usize> {
-    let mut counts = HashMap::<K, usize>::new();
+    let mut counts = HashMap::<K, u32>::new();
     keys.for_each(|key| *counts.entry(key).or_default() += 1);
-    counts
+    counts.into_values().max().unwrap_or_default().into()
 }

@@ -11,6 +11,7 @@ use crate::api::markers::SERVICES;
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Status};
 use crate::azure::arm::id::ResourceId;
 use crate::controllers::custom_resource::store::CustomResourceStore;
+use crate::controllers::private_link_service::quota::counted_service;
 use crate::hypershift::conditions;
 use crate::metrics::{Metrics, ObservedCondition, ObservedObject};
 
@@ -24,8 +25,7 @@ pub(super) fn show_objects(resources: Arc<CustomResourceStore<AzurePrivateLinkSe
 
 fn observed_object(cr: &AzurePrivateLinkService, now: Timestamp) -> ObservedObject {
     let status = cr.status.as_ref();
-    // Whoever may write in a namespace can forge a status, and create any number of custom resources. For one of
-    // another name nothing is created in Azure.
+    // As in `counted_service`.
     let named = status.filter(|_| SERVICES.contains(&cr.name_any().as_str()));
     let id = |text: &Option<String>| text.as_deref().and_then(|text| ResourceId::parse(text).ok());
     ObservedObject {
@@ -35,10 +35,7 @@ fn observed_object(cr: &AzurePrivateLinkService, now: Timestamp) -> ObservedObje
         conditions: AzurePrivateLinkService::CONDITIONS
             .map(|kind| condition(cr, kind, now))
             .into(),
-        link_service: named.and_then(|status| id(&status.private_link_service_id)),
-        load_balancer: named
-            .filter(|status| status.private_link_service_id.is_some())
-            .and_then(|status| id(&status.internal_load_balancer_id)),
+        link_service: counted_service(cr),
         awaits_service_on: named
             .filter(|status| status.private_link_service_id.is_none())
             .and_then(|status| id(&status.internal_load_balancer_id)),
@@ -141,17 +138,17 @@ mod tests {
             json!({"internalLoadBalancerID": id("loadBalancers"), "privateDNSZoneID": id("privateDnsZones")});
         let now = at("2026-01-01T00:02:00Z");
         let before = observed_object(&cr(json!({}), status.clone()), now);
-        assert_eq!((before.load_balancer, before.zones.len()), (None, 1));
+        assert_eq!((before.link_service, before.zones.len()), (None, 1));
         status["privateLinkServiceID"] = id("privateLinkServices").into();
         status["baseDomainDNSZoneID"] = "not an id".into();
         let after = observed_object(&cr(json!({}), status.clone()), now);
-        assert!(after.load_balancer.is_some());
+        assert!(
+            after
+                .link_service
+                .is_some_and(|service| service.load_balancer.is_some())
+        );
         assert_eq!(after.zones.len(), 1);
         let junk = observed_object(&cr(json!({"name": "junk"}), status), now);
-        assert_eq!(
-            (junk.load_balancer, junk.zones.len()),
-            (None, 0),
-            "its status is forged"
-        );
+        assert_eq!((junk.link_service, junk.zones.len()), (None, 0), "its status is forged");
     }
 }

@@ -94,6 +94,7 @@ impl Observed {
             status,
             reason,
             message,
+            ..
         } in conditions(found)
         {
             available |= kind == "AzurePrivateLinkServiceAvailable" && status == "True";

@@ -96,6 +96,9 @@ pub struct Condition {
     pub reason: String,
     /// The explanation, for a person.
     pub message: String,
+    /// When it got this status, to the second.
+    #[serde(rename = "lastTransitionTime")]
+    pub since: String,
 }
 
 /// The conditions of an object; none if it has no well-formed list of them.

@@ -1,6 +1,7 @@
 //! The test environment that all situations share. Nothing runs in it by itself: each situation starts the controllers
 //! of its cluster, and these serve that cluster alone.
 
+use std::collections::HashSet;
 use std::future::Future;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -279,16 +280,15 @@ pub(crate) struct ConditionHistory {
 }
 
 impl ConditionHistory {
-    /// How often a condition changed to this status from another one.
-    pub(crate) fn changes_to(&self, kind: &str, status: &str) -> usize {
+    /// The conditions of this type by which the status changed, in their order. Left out are those that a writer put back
+    /// who had read them earlier: they have the time of their first change.
+    pub(crate) fn changes(&self, kind: &str) -> Vec<Condition> {
         let observed = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_kind: Vec<_> = observed
-            .iter()
-            .filter(|one| one.kind == kind)
-            .map(|one| &one.status)
-            .collect();
-        let changes = of_kind.windows(2).filter(|two| two[0] != two[1] && two[1] == status);
-        changes.count()
+        let mut of_kind: Vec<_> = observed.iter().filter(|one| one.kind == kind).cloned().collect();
+        let mut known = HashSet::new();
+        of_kind.retain(|one| known.insert((one.status.clone(), one.since.clone())));
+        of_kind.drain(..of_kind.len().min(1));
+        of_kind
     }
 
     /// Whether a condition of this type ever matched.

@@ -1,6 +1,7 @@
 //! The Private Link Service, and the connections of Private Endpoints to it.
 
 pub mod narrowed;
+pub mod quota;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,12 +15,6 @@ use crate::arm::id::{ResourceId, SubscriptionId, same};
 use crate::body::{base, id_at, mark, set};
 use crate::cloud::Arm;
 use crate::owner_tags::{MAX_TAGS, OwnerTags, Stamp, Stamped};
-
-/// How many services Azure puts on a load balancer, and into a subscription, unless its support raises that
-/// (<https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits>).
-pub const PER_LOAD_BALANCER: usize = 8;
-/// See [`PER_LOAD_BALANCER`].
-pub const PER_SUBSCRIPTION: usize = 800;
 
 /// What generic code has to know of Private Link Services.
 pub const SPEC: KindSpec = KindSpec {

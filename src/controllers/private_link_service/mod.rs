@@ -8,7 +8,7 @@ mod observe;
 mod ownership;
 pub mod plan;
 mod preview;
-mod quota;
+pub mod quota;
 mod refused_prefixes;
 mod remembered;
 mod reports;

@@ -1,11 +1,28 @@
 //! Whether Azure's quotas have room for a Private Link Service that does not exist yet, by what the custom resources
 //! of the management cluster report. Pure.
 
+use kube::ResourceExt;
+
 use crate::api::AzurePrivateLinkService;
-use crate::azure::arm::id::{ResourceId, same};
+use crate::api::markers::SERVICES;
+use crate::azure::arm::id::ResourceId;
 use crate::azure::kinds::load_balancer::Frontend;
-use crate::azure::kinds::private_link_service::{PER_LOAD_BALANCER, PER_SUBSCRIPTION};
+use crate::azure::kinds::private_link_service::quota::{CountedService, Quota, QuotaUse};
 use crate::controllers::preview::Fact;
+
+/// The service that the custom resource's status shows. Whoever may write in a namespace can create any number of
+/// custom resources with a forged status; for one of another name nothing is created in Azure.
+pub fn counted_service(cr: &AzurePrivateLinkService) -> Option<CountedService> {
+    let status = cr
+        .status
+        .as_ref()
+        .filter(|_| SERVICES.contains(&cr.name_any().as_str()))?;
+    let id = |text: &Option<String>| ResourceId::parse(text.as_deref()?).ok();
+    Some(CountedService {
+        id: id(&status.private_link_service_id)?,
+        load_balancer: id(&status.internal_load_balancer_id),
+    })
+}
 
 /// The quotas that are used up where the custom resource will have its service; none once it has one.
 pub(super) fn used_up<'a>(
@@ -13,50 +30,23 @@ pub(super) fn used_up<'a>(
     frontend: &Frontend,
     all: impl Iterator<Item = &'a AzurePrivateLinkService>,
 ) -> Vec<Fact> {
-    if service(cr).is_some() {
+    if counted_service(cr).is_some() {
         return Vec::new();
     }
-    let (mut on_balancer, mut in_subscription) = (0, 0);
-    for service in all.filter_map(service) {
-        on_balancer += usize::from(service.is_on(&frontend.load_balancer));
-        in_subscription += usize::from(service.id.subscription() == frontend.load_balancer.subscription());
-    }
-    let subscription = format!("/subscriptions/{}", frontend.load_balancer.subscription());
-    let quotas = [
-        (on_balancer, PER_LOAD_BALANCER, frontend.load_balancer.to_string()),
-        (in_subscription, PER_SUBSCRIPTION, subscription),
-    ];
-    let used_up = quotas.into_iter().filter(|(used, limit, _)| used >= limit);
-    used_up
-        .map(|(used, limit, id)| Fact {
-            kind: "quota",
-            id,
-            state: format!(
-                "{used} Private Link Services, and Azure's limit is {limit}: one more fits only if support raised it"
-            ),
-        })
-        .collect()
-}
-
-/// A service as the status shows it.
-struct ShownService<'a> {
-    id: ResourceId,
-    load_balancer: Option<&'a str>,
-}
-
-impl ShownService<'_> {
-    fn is_on(&self, load_balancer: &ResourceId) -> bool {
-        let own = self.load_balancer;
-        own.is_some_and(|own| same(own, &load_balancer.to_string()))
-    }
-}
-
-fn service(cr: &AzurePrivateLinkService) -> Option<ShownService<'_>> {
-    let status = cr.status.as_ref()?;
-    Some(ShownService {
-        id: ResourceId::parse(status.private_link_service_id.as_deref()?).ok()?,
-        load_balancer: status.internal_load_balancer_id.as_deref(),
-    })
+    let services: Vec<_> = all.filter_map(counted_service).collect();
+    let used_up = QuotaUse::by(services.iter()).used_up(&frontend.load_balancer);
+    let facts = used_up.into_iter().map(|(quota, used)| Fact {
+        kind: "quota",
+        id: match quota {
+            Quota::PerLoadBalancer => frontend.load_balancer.to_string(),
+            Quota::PerSubscription => format!("/subscriptions/{}", frontend.load_balancer.subscription()),
+        },
+        state: format!(
+            "{used} Private Link Services, and Azure's limit is {}: one more fits only if support raised it",
+            quota.limit()
+        ),
+    });
+    facts.collect()
 }
 
 #[cfg(test)]
@@ -67,7 +57,7 @@ mod tests {
 
     const NET: &str = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
 
-    fn cr(name: &str, balancer: &str, service: Option<&str>) -> AzurePrivateLinkService {
+    fn cr(name: &str, balancer: &str, service: Option<usize>) -> AzurePrivateLinkService {
         let service = service.map(|service| format!("{NET}/privateLinkServices/{service}"));
         serde_json::from_value(json!({
             "apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",
@@ -99,18 +89,9 @@ mod tests {
     }
 
     #[test]
-    fn ninth_service_does_not_fit_on_a_load_balancer() {
-        let new = cr("new", "full", None);
-        let mut all: Vec<_> = (0..7)
-            .map(|n| cr(&n.to_string(), "FULL", Some(&n.to_string())))
-            .collect();
-        all.extend([
-            new.clone(),
-            cr("waits", "full", None),
-            cr("elsewhere", "other", Some("x")),
-        ]);
-        assert_eq!(ids(&new, "full", &all), [""; 0], "there is room for one");
-        all.push(cr("8", "full", Some("8")));
+    fn full_load_balancer_is_named_to_who_has_no_service() {
+        let new = cr("private-router", "full", None);
+        let mut all: Vec<_> = (0..8).map(|n| cr("private-router", "full", Some(n))).collect();
         let [fact] = &ids(&new, "full", &all)[..] else {
             panic!("one quota is used up");
         };
@@ -120,18 +101,24 @@ mod tests {
         );
         assert_eq!(ids(&new, "other", &all), [""; 0]);
         assert_eq!(ids(&all[0], "full", &all), [""; 0], "it has one");
+        all[0] = cr("private-router", "full", None);
+        assert_eq!(ids(&new, "full", &all), [""; 0], "there is room for one");
     }
 
     #[test]
-    fn service_801_does_not_fit_in_a_subscription() {
-        let new = cr("new", "empty", None);
+    fn full_subscription_is_named() {
         let all: Vec<_> = (0..800)
-            .map(|n| cr("o", &n.to_string(), Some(&n.to_string())))
+            .map(|n| cr("private-router", &n.to_string(), Some(n)))
             .collect();
-        assert_eq!(ids(&new, "empty", &all[1..]), [""; 0]);
-        let [fact] = &ids(&new, "empty", &all)[..] else {
+        let [fact] = &ids(&cr("private-router", "empty", None), "empty", &all)[..] else {
             panic!("one quota is used up");
         };
         assert!(fact.starts_with("/subscriptions/s 800 Private Link Services"), "{fact}");
+    }
+
+    #[test]
+    fn forged_status_does_not_count() {
+        let forged: Vec<_> = (0..8).map(|n| cr("forged", "full", Some(n))).collect();
+        assert_eq!(ids(&cr("private-router", "full", None), "full", &forged), [""; 0]);
     }
 }

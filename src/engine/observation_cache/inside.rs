@@ -86,14 +86,15 @@ impl<K: Copy + PartialEq> Inside<K> {
     }
 }
 
+/// The numbers in the resource's body; none if it has no such, or is not there.
+pub(super) fn numbers_inside<C: Cloud>(kind: C::Kind, observed: &Observed<C>) -> Option<Vec<(C::Kind, u64)>> {
+    Some(kind.rules().numbers_inside?(observed.found()?))
+}
+
 impl<C: Cloud> ObservationCache<C> {
     /// Compares the numbers in the resource's body with those that were known. The resources of a kind of which others may
     /// have added or removed some are due for a read.
-    pub(super) fn compare_inside(&self, kind: C::Kind, parent: &C::Key, observed: &Observed<C>, now: Instant) {
-        let numbers = kind.rules().numbers_inside.zip(observed.found());
-        let Some(numbers) = numbers.map(|(numbers, body)| numbers(body)) else {
-            return;
-        };
+    pub(super) fn compare_inside(&self, parent: &C::Key, numbers: Vec<(C::Kind, u64)>, now: Instant) {
         let mut entries = self.entries();
         let Some(entry) = entries.get_mut(parent) else {
             return;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::inside::numbers_inside;
 use super::{CacheEntry, Deferral, ObservationCache};
 use crate::cloud::{Cloud, Key, List, ResourceKind};
 use crate::failure::{Class, Failure, NOT_READ_YET};
@@ -120,7 +121,9 @@ impl<C: Cloud> ObservationCache<C> {
             entry.observation.note_listed(listed);
             entry.observation.confirm_by_list(listed, hold);
         });
-        self.compare_inside(kind, key, &observed, listed.observed);
+        if let Some(numbers) = numbers_inside(kind, &observed) {
+            self.compare_inside(key, numbers, listed.observed);
+        }
         observed
     }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::api::condition::{ConditionType, Reason, Status};
+use crate::azure::kinds::private_link_service::quota::CountedService;
 
 /// A custom resource whose conditions all have this status, for so many seconds.
 pub(super) fn object(name: &str, status: Option<Status>, reason: Option<Reason>, age: u64) -> ObservedObject {
@@ -17,7 +18,6 @@ pub(super) fn object(name: &str, status: Option<Status>, reason: Option<Reason>,
         deleting_for: None,
         conditions: ConditionType::ALL.map(condition).into(),
         link_service: None,
-        load_balancer: None,
         awaits_service_on: None,
         zones: Vec::new(),
     }
@@ -146,8 +146,10 @@ fn quotas_are_reported_where_most_of_them_is_used() {
         ResourceId::parse(&id).unwrap()
     };
     let on = |balancer: &str, zones: &[(&str, &str)]| ObservedObject {
-        link_service: Some(id("s", "privateLinkServices", balancer)),
-        load_balancer: Some(id("s", "loadBalancers", balancer)),
+        link_service: Some(CountedService {
+            id: id("s", "privateLinkServices", balancer),
+            load_balancer: Some(id("s", "loadBalancers", balancer)),
+        }),
         zones: zones.iter().map(|(of, name)| id(of, "privateDnsZones", name)).collect(),
         ..object("o", Some(Status::True), None, 1)
     };
@@ -174,15 +176,17 @@ fn quotas_are_reported_where_most_of_them_is_used() {
 pub(super) fn full_load_balancer() -> Vec<ObservedObject> {
     let id = |kind: &str, name: &str| {
         let id = format!("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/{kind}/{name}");
-        Some(ResourceId::parse(&id).unwrap())
+        ResourceId::parse(&id).unwrap()
     };
     let served = |n: usize| ObservedObject {
-        link_service: id("privateLinkServices", &n.to_string()),
-        load_balancer: id("loadBalancers", if n < 8 { "full" } else { "nearly" }),
+        link_service: Some(CountedService {
+            id: id("privateLinkServices", &n.to_string()),
+            load_balancer: Some(id("loadBalancers", if n < 8 { "full" } else { "nearly" })),
+        }),
         ..object("served", Some(Status::True), None, 1)
     };
     let awaiting = |(name, balancer): (&str, &str)| ObservedObject {
-        awaits_service_on: id("loadBalancers", balancer),
+        awaits_service_on: Some(id("loadBalancers", balancer)),
         ..object(name, Some(Status::False), None, 1)
     };
     let awaiting = [("ninth", "FULL"), ("eighth", "nearly")].map(awaiting);
