@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference};
 use kube::Resource;
 
-use super::hypershift::ClusterSpec;
+use super::hypershift::AzurePlatform;
 use super::markers::{
     EXTERNAL_HOST_ANNOTATION, EXTERNAL_LABEL, HCP_FINALIZER, INTERNAL_LOAD_BALANCER_ANNOTATION, READ_ANNOTATIONS,
     READ_CLUSTER_ANNOTATIONS,
@@ -45,10 +45,18 @@ impl Prune for HostedCluster {
 }
 
 impl Prune for HostedControlPlane {
-    /// Of a watched object only the metadata is used. Each reconcile reads the spec from the API server.
+    /// Of a watched object only the metadata is used, and the subscription, which shows whether the process serves it.
+    /// Each reconcile reads the spec from the API server.
     fn prune(&mut self) {
         prune_metadata(&mut self.metadata, &READ_CLUSTER_ANNOTATIONS, &[]);
-        self.spec = ClusterSpec::default();
+        let azure = std::mem::take(&mut self.spec).platform.azure;
+        let subscription_id = azure
+            .and_then(|azure| azure.subscription_id)
+            .filter(|id| id.len() <= TEXT);
+        self.spec.platform.azure = subscription_id.map(|id| AzurePlatform {
+            subscription_id: Some(id),
+            ..AzurePlatform::default()
+        });
     }
 }
 
@@ -197,10 +205,13 @@ mod tests {
     #[test]
     fn large_fields_of_a_control_plane_are_not_kept() {
         let mut plane: HostedControlPlane = serde_json::from_value(json!({"metadata": metadata(),
-            "spec": {"clusterID": "id", "infraID": large(), "services": [{"service": large()}]}}))
+            "spec": {"clusterID": "id", "infraID": large(), "services": [{"service": large()}],
+                "platform": {"azure": {"subscriptionID": "s", "location": large()}}}}))
         .unwrap();
         plane.prune();
         assert!(size(&plane) < 16 * 1024, "{}", size(&plane));
+        let subscription = |plane: HostedControlPlane| plane.spec.platform.azure.unwrap().subscription_id.unwrap();
+        assert_eq!(subscription(plane), "s");
     }
 
     #[test]

@@ -62,17 +62,23 @@ pub(super) fn changes_for<C: ReconcilesCustomResource>(
     stream::select(again, each(scope.health.relists())).inspect(move |()| runner.pacer.wake_all())
 }
 
-/// The watch events of all HostedClusters, which live in other namespaces than their control planes, once
-/// `cluster_index` has them.
-fn hosted_clusters_for(
+/// The events of a watch.
+type Heard<K> = Result<watcher::Event<K>, watcher::Error>;
+
+/// The watch events of all HostedClusters, which live in other namespaces than their control planes.
+pub fn hosted_cluster_events(
     scope: &Scope,
     client: kube::Client,
-    cluster_index: &Arc<ClusterIndex>,
-) -> impl Stream<Item = Result<watcher::Event<HostedCluster>, watcher::Error>> + Send + use<> {
-    let cluster_index = Arc::clone(cluster_index);
-    scope
-        .events_of(Api::<HostedCluster>::all(client), pages(), |_| {})
-        .inspect_ok(move |event| cluster_index.cluster(event))
+) -> impl Stream<Item = Heard<HostedCluster>> + Send + use<> {
+    scope.events_of(Api::<HostedCluster>::all(client), pages(), |_| {})
+}
+
+/// The same events once `cluster_index` has them.
+fn indexed(
+    clusters: impl Stream<Item = Heard<HostedCluster>> + Send,
+    cluster_index: Arc<ClusterIndex>,
+) -> impl Stream<Item = Heard<HostedCluster>> + Send {
+    clusters.inspect_ok(move |event| cluster_index.cluster(event))
 }
 
 /// The Services of this name that change.
@@ -117,6 +123,7 @@ pub async fn link_services<C: ReconcilesCustomResource<Object = AzurePrivateLink
     runner: Arc<Runner<C>>,
     scope: Scope,
     cluster_index: Arc<ClusterIndex>,
+    clusters: impl Stream<Item = Heard<HostedCluster>> + Send + 'static,
 ) {
     let client = runner.cx.runtime.kube.clone();
     let heard = {
@@ -130,7 +137,7 @@ pub async fn link_services<C: ReconcilesCustomResource<Object = AzurePrivateLink
         }
     };
     let resources = scope.events(&client, pages()).inspect_ok(heard);
-    let clusters = hosted_clusters_for(&scope, client, &cluster_index);
+    let clusters = indexed(clusters, Arc::clone(&cluster_index));
     let known = runner.cx.resources.store();
     let next_writers = {
         let runner = Arc::clone(&runner);
@@ -154,9 +161,9 @@ pub async fn endpoints<C: ReconcilesCustomResource<Object = AzurePrivateLinkServ
     runner: Arc<Runner<C>>,
     scope: Scope,
     hosted_clusters: Option<Arc<ClusterIndex>>,
+    planes: impl Stream<Item = Heard<HostedControlPlane>> + Send + 'static,
 ) {
     let client = runner.cx.runtime.kube.clone();
-    let planes = scope.events(&client, pages());
     let contested = {
         let runner = Arc::clone(&runner);
         move |cr: &AzurePrivateLinkService| {
@@ -194,7 +201,7 @@ pub async fn endpoints<C: ReconcilesCustomResource<Object = AzurePrivateLinkServ
     let controller = match hosted_clusters {
         None => controller,
         Some(cluster_index) => {
-            let clusters = hosted_clusters_for(&scope, client, &cluster_index);
+            let clusters = indexed(hosted_cluster_events(&scope, client), Arc::clone(&cluster_index));
             let runner = Arc::clone(&runner);
             controller.watches_stream(changes(clusters), move |cluster| {
                 woken(&runner, concerned(&runner.cx.resources, &cluster_index, &cluster))
@@ -207,13 +214,18 @@ pub async fn endpoints<C: ReconcilesCustomResource<Object = AzurePrivateLinkServ
 
 /// Runs the observer for the CPO role, over the control planes, the Services that publish them and their custom
 /// resources. `cloud` is the Azure cloud that this process serves.
-pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope) {
+pub async fn control_planes(
+    cx: Arc<Context>,
+    cloud: &'static str,
+    scope: Scope,
+    planes: impl Stream<Item = Heard<HostedControlPlane>> + Send + 'static,
+) {
     let client = cx.runtime.kube.clone();
     let label = pages().labels(&format!("{EXTERNAL_LABEL}={EXTERNAL_VALUE}"));
     let (external, external_events) = stored(scope.events::<Service>(&client, label));
     let custom = cx.resources.follow();
     let observer = Arc::new(Observer::new(cx, cloud, external));
-    let planes = scope.events(&client, pages()).inspect_ok({
+    let planes = planes.inspect_ok({
         let observer = Arc::clone(&observer);
         gone(move |uid| observer.forget(uid))
     });
@@ -253,18 +265,19 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
 
 /// Runs a controller for the HO role where it sums up conditions, over HostedClusters and the custom resources that
 /// name them.
-pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope) {
-    let client = cx.runtime.kube.clone();
+pub async fn hosted_clusters(
+    cx: Arc<Context>,
+    scope: Scope,
+    clusters: impl Stream<Item = Heard<HostedCluster>> + Send + 'static,
+) {
     let only = scope.namespace.clone();
-    let clusters = scope
-        .events_of(Api::<HostedCluster>::all(client), pages(), |_| {})
-        .inspect_ok({
-            let cx = Arc::clone(&cx);
-            gone(move |uid| {
-                cx.published.forget(uid);
-                cx.runtime.retries.over(uid);
-            })
-        });
+    let clusters = clusters.inspect_ok({
+        let cx = Arc::clone(&cx);
+        gone(move |uid| {
+            cx.published.forget(uid);
+            cx.runtime.retries.over(uid);
+        })
+    });
     let (reader, clusters) = stored(clusters);
     let named = cx.resources.follow().filter_map(async |cr| hosted_cluster_of(&cr));
     let controller = Controller::for_stream(clusters.touched_objects(), reader)

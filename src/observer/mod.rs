@@ -91,15 +91,16 @@ impl Observer {
         &self,
         cached: &HostedControlPlane,
     ) -> Result<(ReconcileResult, Option<Requeue>), ReconcileError> {
+        if !self.serves(cached) {
+            return Ok((ReconcileResult::Ready, None));
+        }
         let namespace = cached.namespace().unwrap_or_default();
         let name = cached.name_any();
         let api: Api<HostedControlPlane> = Api::namespaced(self.cx.runtime.kube.clone(), &namespace);
         let Some(found) = within(api.get_opt(&name)).await? else {
             return Ok((ReconcileResult::Ready, None));
         };
-        let azure = found.spec.platform.azure.as_ref();
-        let subscription = azure.and_then(|azure| azure.subscription_id.as_deref());
-        if !self.cx.shard.has(subscription.unwrap_or_default()) {
+        if !self.serves(&found) {
             return Ok((ReconcileResult::Ready, None));
         }
         if found.metadata.deletion_timestamp.is_some() {
@@ -128,6 +129,13 @@ impl Observer {
             .max_by_key(|result| urgency(*result));
         let requeue = Requeue::earliest(outcomes.iter().filter_map(|(_, one)| one.requeue));
         Ok((result.unwrap_or(ReconcileResult::Ready), requeue))
+    }
+
+    /// Whether this process serves the control plane, and not another shard.
+    fn serves(&self, found: &HostedControlPlane) -> bool {
+        let azure = found.spec.platform.azure.as_ref();
+        let subscription = azure.and_then(|azure| azure.subscription_id.as_deref());
+        self.cx.shard.has(subscription.unwrap_or_default())
     }
 
     /// Reconciles one Service of the control plane, with its custom resource.

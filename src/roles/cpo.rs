@@ -15,6 +15,7 @@ use crate::hypershift::cluster_index::ClusterIndex;
 use crate::metrics::Controller as Label;
 use crate::preview::Object;
 use crate::runtime::reconcile::Runner;
+use crate::runtime::watch::{pages, twice};
 use crate::scopes_file::ScopesFile;
 
 const RIGHTS: &str = include_str!("../../charts/hyperlink/files/role-cpo.yaml");
@@ -44,9 +45,10 @@ pub(super) async fn run(work: Work<'_>) -> anyhow::Result<()> {
     let hosted_clusters = serves_many(config).then(Arc::<ClusterIndex>::default);
     let controller = controller(config, hosted_clusters.clone());
     let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Label::PrivateEndpoint));
+    let (planes, again) = twice(scope.events(&cx.runtime.kube, pages()));
     tokio::join!(
-        watch::control_planes(cx, config.azure.cloud_name, scope.clone()),
-        watch::endpoints(runner, scope, hosted_clusters)
+        watch::control_planes(cx, config.azure.cloud_name, scope.clone(), planes),
+        watch::endpoints(runner, scope, hosted_clusters, again)
     );
     Ok(())
 }

@@ -18,6 +18,7 @@ use crate::hypershift::cluster_index::ClusterIndex;
 use crate::metrics::Controller as Label;
 use crate::preview::Object;
 use crate::runtime::reconcile::Runner;
+use crate::runtime::watch::twice;
 
 const RIGHTS: &str = include_str!("../../charts/hyperlink/files/role-ho.yaml");
 const RIGHTS_TO_SUM_UP: &str = include_str!("../../charts/hyperlink/files/role-ho-aggregate.yaml");
@@ -53,11 +54,15 @@ pub(super) async fn run(work: Work<'_>) -> anyhow::Result<()> {
     let settings = settings(config, prepared.management_cluster)?;
     let controller = PrivateLinkServiceController::new(settings, Arc::clone(&cluster_index));
     let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Label::PrivateLinkService));
-    let link_services = watch::link_services(runner, scope.clone(), cluster_index);
+    let clusters = watch::hosted_cluster_events(&scope, cx.runtime.kube.clone());
     if sums_up(config) {
-        tokio::join!(link_services, watch::hosted_clusters(cx, scope));
+        let (clusters, again) = twice(clusters);
+        tokio::join!(
+            watch::link_services(runner, scope.clone(), cluster_index, clusters),
+            watch::hosted_clusters(cx, scope, again)
+        );
     } else {
-        link_services.await;
+        watch::link_services(runner, scope, cluster_index, clusters).await;
     }
     Ok(())
 }

@@ -44,6 +44,12 @@ impl Fingerprint {
     }
 }
 
+/// A part of `most` that is the same for the same text.
+pub(super) fn spread(text: &str, most: Duration) -> Duration {
+    let part = u32::try_from(hash(text) % 1_000).unwrap_or_default();
+    most * part / 1_000
+}
+
 fn hash(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
@@ -182,6 +188,13 @@ mod tests {
 
     fn fingerprint(object: &str, inputs: &str) -> Fingerprint {
         Fingerprint::of(object).with(inputs)
+    }
+
+    #[test]
+    fn many_are_spread_over_the_whole_time() {
+        let parts = (0..1_000).map(|n: u32| spread(&n.to_string(), WAIT).as_secs());
+        let seconds: std::collections::BTreeSet<u64> = parts.collect();
+        assert_eq!(seconds.into_iter().collect::<Vec<_>>(), (0..10).collect::<Vec<_>>());
     }
 
     #[tokio::test(start_paused = true)]

@@ -18,11 +18,11 @@ use super::Runtime;
 use super::call::{ReconcileError, within};
 use super::concurrency_limit::ConcurrencyLimit;
 use super::guard;
-use super::pace::{Fingerprint, Pacer};
+use super::pace::{self, Fingerprint, Pacer};
 use super::requeue::Requeue;
 use crate::metrics::{Controller as Label, ReconcileResult, RunningReconcile};
 
-/// After so many rounds of `resync` it is checked whether another process still serves an object.
+/// After so many rounds of `resync` it is checked whether another process still serves an object, spread over one more.
 const ELSEWHERE_ROUNDS: u32 = 3;
 
 /// An object that can be reconciled.
@@ -279,7 +279,8 @@ impl<R: Reconciler> Runner<R> {
         if !self.cx.shares(&object, &self.reconciler.shard_key(&object, &inputs)) {
             self.forget(uid);
             // What decides may change without an event that this process hears of.
-            return Ok(Action::requeue(runtime.resync * ELSEWHERE_ROUNDS));
+            let spread = pace::spread(uid, runtime.resync);
+            return Ok(Action::requeue(runtime.resync * ELSEWHERE_ROUNDS + spread));
         }
         begun.fingerprint = self.fingerprint(&object).with(&inputs_fingerprint);
         if let Some(wait) = self.pacer.early(uid, begun.fingerprint, Instant::now()) {

@@ -163,9 +163,10 @@ async fn object_of_another_shard_is_left_alone_and_not_kept() {
         ..context()
     });
     let runner = Arc::new(Runner::new(Never, Arc::clone(&cx), Label::PrivateEndpoint));
-    let again = Action::requeue(cx.runtime.resync * ELSEWHERE_ROUNDS);
-    assert_eq!(runner.reconcile(&cr).await, again);
     let uid = cr.metadata.uid.clone().unwrap();
+    let spread = pace::spread(&uid, cx.runtime.resync);
+    let again = Action::requeue(cx.runtime.resync * ELSEWHERE_ROUNDS + spread);
+    assert_eq!(runner.reconcile(&cr).await, again);
     assert_eq!(runner.pacer.early(&uid, Fingerprint::default(), Instant::now()), None);
     let text = cx.runtime.metrics.render().unwrap();
     assert!(!text.contains("hyperlink_reconcile_total{"), "{text}");

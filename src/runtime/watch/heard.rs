@@ -1,11 +1,13 @@
-//! Filters of watch events: which objects are gone, and which have changed in anything that a reconcile reads.
+//! What is made of watch events: which objects are gone, which have changed in anything that a reconcile reads, and the
+//! same events for a second controller.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use futures::{Stream, TryStreamExt, future};
+use futures::{Stream, TryStreamExt, future, stream};
 use kube::ResourceExt;
 use kube::runtime::{WatchStreamExt, watcher};
+use tokio::sync::mpsc::unbounded_channel;
 
 /// Calls `forget` with the UID of each object that is gone: the watch shows its deletion, or a new list no longer has
 /// it.
@@ -37,6 +39,23 @@ pub fn changes<K: ResourceExt + Send>(
     events
         .try_filter(move |event| future::ready(known.has_news(event)))
         .touched_objects()
+}
+
+/// The events of one watch for two controllers: the second one has each event once the first one has taken it. Failures
+/// of the watch are for the first one alone.
+pub fn twice<K: Clone + Send + 'static>(
+    events: impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + 'static,
+) -> (
+    impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + 'static,
+    impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + 'static,
+) {
+    let (sender, receiver) = unbounded_channel();
+    // That the second one has ended is none of the first one's business.
+    let first = events.inspect_ok(move |event| drop(sender.send(event.clone())));
+    let second = stream::unfold(receiver, async |mut receiver| {
+        Some((Ok(receiver.recv().await?), receiver))
+    });
+    (first, second)
 }
 
 /// What earlier events have shown, by UID.
@@ -85,7 +104,7 @@ fn without_status(object: &impl ResourceExt) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use futures::{StreamExt, stream};
+    use futures::{FutureExt, StreamExt, stream};
     use kube::runtime::watcher::Event;
     use rstest::rstest;
     use serde_json::{Value, json};
@@ -149,5 +168,19 @@ mod tests {
     async fn deletion_of_an_object_is_always_forwarded() {
         let end = vec![Event::Delete(cluster(json!({})))];
         assert_eq!(wakes([listed(cluster(json!({}))), end].concat()).await, 2);
+    }
+
+    #[tokio::test]
+    async fn second_controller_has_what_the_first_one_has_taken() {
+        let events = listed(cluster(json!({}))).into_iter().map(Ok);
+        let (first, second) = twice(stream::iter(events.chain([Err(watcher::Error::NoResourceVersion)])));
+        let mut second = std::pin::pin!(second);
+        assert!(second.next().now_or_never().is_none());
+        assert_eq!(first.count().await, 4);
+        let taken: Vec<_> = second.collect().await;
+        assert!(matches!(
+            &taken[..],
+            [Ok(Event::Init), Ok(Event::InitApply(_)), Ok(Event::InitDone)]
+        ));
     }
 }

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::prune::Prune;
 use super::watch_health::WatchHealth;
 use crate::metrics::Watched;
-pub use heard::{changes, gone};
+pub use heard::{changes, gone, twice};
 
 /// An object that can be watched.
 pub trait Watchable:
