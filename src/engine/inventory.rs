@@ -29,8 +29,8 @@ pub struct Inventory<C: Cloud> {
 /// What a list shows.
 #[derive(Debug)]
 struct Rows<K> {
-    /// The fingerprint of each resource.
-    fingerprints: HashMap<K, u64>,
+    /// The fingerprint and the version of each resource.
+    shown: HashMap<K, (u64, Option<u64>)>,
     /// The bodies of those that nobody has asked for since, as text, where they are the first that is known of them.
     bodies: Mutex<Bodies<K>>,
 }
@@ -91,6 +91,8 @@ pub struct Listed {
     pub observed: Instant,
     /// A hash of the resource's body but for versions; equal bodies have equal ones.
     pub fingerprint: u64,
+    /// A hash of the resource's version; none if the list shows none.
+    pub version: Option<u64>,
 }
 
 /// Why a list shows nothing of a resource.
@@ -196,8 +198,13 @@ impl<C: Cloud> Inventory<C> {
             }
         };
         let rows = rows.map_err(|_| Unlisted::NotShown)?;
-        let fingerprint = *rows.fingerprints.get(key).ok_or(Unlisted::NotShown)?;
-        Ok((Listed { observed, fingerprint }, rows))
+        let (fingerprint, version) = *rows.shown.get(key).ok_or(Unlisted::NotShown)?;
+        let listed = Listed {
+            observed,
+            fingerprint,
+            version,
+        };
+        Ok((listed, rows))
     }
 }
 
@@ -221,7 +228,9 @@ impl<K: Key> Rows<K> {
         }
         let keyed = rows.iter().filter_map(|row| Some((C::key_of(row)?, row)));
         Ok(Self {
-            fingerprints: keyed.map(|(key, row)| (key, fingerprint::<C>(row))).collect(),
+            shown: keyed
+                .map(|(key, row)| (key, (fingerprint::<C>(row), version::<C>(row))))
+                .collect(),
             bodies: Mutex::default(),
         })
     }
@@ -253,6 +262,13 @@ fn fingerprint<C: Cloud>(row: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     hash_without(row, C::VERSION_FIELD, &mut hasher);
     hasher.finish()
+}
+
+/// A hash of the version that a body shows.
+pub(super) fn version<C: Cloud>(body: &Value) -> Option<u64> {
+    let mut hasher = DefaultHasher::new();
+    C::version(body)?.hash(&mut hasher);
+    Some(hasher.finish())
 }
 
 fn hash_without(value: &Value, left_out: &str, hasher: &mut DefaultHasher) {

@@ -48,7 +48,7 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
             FirstRead::Nothing => self.get(kind, key).await,
             FirstRead::NotEnough(listed) => {
                 let observed = self.get(kind, key).await;
-                self.observations.listed(key, listed);
+                self.observations.listed(key, listed, Instant::now());
                 observed
             }
         }
@@ -88,7 +88,7 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
             Err(error) => self.not_read(kind, key, error),
         };
         if let Some(listed) = listed {
-            self.observations.listed(key, listed);
+            self.observations.listed(key, listed, Instant::now());
         }
         self.observations.forget_overdue(Instant::now());
         observed

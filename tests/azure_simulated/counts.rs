@@ -5,12 +5,14 @@ use std::time::Duration;
 use hyperlink::azure::cloud::Arm;
 use hyperlink::azure::kinds::Kind;
 use hyperlink::azure::kinds::private_dns_zone::PrivateDnsZone;
+use hyperlink::azure::kinds::virtual_network_link::VirtualNetworkLink;
+use hyperlink::azure::owner_tags::OwnerTags;
 use hyperlink::engine::plan::ensure_present;
 use hyperlink::engine::resource::Resource;
 use rstest::rstest;
 use serde_json::json;
 
-use crate::desired::{self, GUEST, NET, zone_link};
+use crate::desired::{self, GUEST, NET, id, zone_link};
 use crate::fleet::{Fleet, internal, record, zone};
 use crate::sim::Sim;
 
@@ -151,6 +153,27 @@ async fn link_that_is_shown_after_its_deletion_is_made_again_all_the_same() {
     fleet.run(ROUND * 2).await;
     assert!(fleet.sim.shown(&link).is_some());
     assert_eq!(fleet.sim.writes(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn link_that_vanishes_while_another_one_is_made_is_made_again() {
+    let mut fleet = at_rest(1).await;
+    let zone = zone(0, &internal(0)).id;
+    let link = |name: &str| zone.child(Kind::VirtualNetworkLink, name).unwrap();
+    let vanished = link("private-router-vnet-link");
+    let another = VirtualNetworkLink {
+        id: link("another"),
+        owner_tags: OwnerTags {
+            owner: ("cluster".into(), "0".into()),
+            ..OwnerTags::default()
+        },
+        virtual_network: id(&format!("{NET}/virtualNetworks/hub")),
+        proven: true,
+    };
+    fleet.sim.remove(&vanished);
+    fleet.sim.until_present(&another).await;
+    fleet.run(ROUND * 2).await;
+    assert!(fleet.sim.shown(&vanished).is_some());
 }
 
 #[tokio::test(start_paused = true)]

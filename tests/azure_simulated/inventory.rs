@@ -43,6 +43,23 @@ async fn at_rest_for(clusters: usize, span: Duration) -> Fleet {
     fleet
 }
 
+/// The list comes from a front end that is ahead of the one that answers the read.
+#[tokio::test(start_paused = true)]
+async fn read_that_is_behind_the_list_hides_no_drift() {
+    let mut fleet = at_rest(MANY).await;
+    let desired = service(3);
+    let id = &desired.owned.id;
+    let before = fleet.sim.shown(id).unwrap();
+    fleet
+        .sim
+        .drift(id, "/properties/visibility", json!({"subscriptions": ["*"]}));
+    let once = json!({"method": "GET", "path": format!("{id}$"), "times": 1});
+    fleet.sim.faults(&[(once, json!({"status": 200, "body": before}))]);
+    fleet.run(ROUND * 2).await;
+    assert_eq!(desired.differs(&fleet.sim.shown(id).unwrap()), []);
+    assert_eq!(fleet.sim.writes(), 1);
+}
+
 /// The figure for 500 clusters in one subscription, from a measurement of few: each list with its pages counts once for
 /// all.
 #[tokio::test(start_paused = true)]

@@ -19,6 +19,8 @@ struct Number {
     since: Instant,
     /// Whether this process has written such a resource since.
     changing: bool,
+    /// By how much those writes change the number.
+    change: i64,
 }
 
 impl<K> Default for Inside<K> {
@@ -46,16 +48,19 @@ impl<K: Copy + PartialEq> Inside<K> {
                     value,
                     since: now,
                     changing: false,
+                    change: 0,
                 },
             ));
             return true;
         };
-        let others_wrote = !number.changing && number.value != value && number.value != 0;
+        // A write of this process that the number does not show yet is taken for one of others: that costs a read.
+        let others_wrote = number.value != 0 && number.value.checked_add_signed(number.change) != Some(value);
         if number.changing || number.value != value {
             *number = Number {
                 value,
                 since: now,
                 changing: false,
+                change: 0,
             };
         }
         others_wrote || value == 0
@@ -78,10 +83,11 @@ impl<K: Copy + PartialEq> Inside<K> {
         (number.value != 0 && !number.changing).then_some(number.since)
     }
 
-    /// Notes that this process writes a resource of this kind.
-    fn note_write(&mut self, kind: K) {
+    /// Notes that this process writes a resource of this kind, which changes their number by so much.
+    fn note_write(&mut self, kind: K, change: i64) {
         if let Some((_, number)) = self.0.iter_mut().find(|(known, _)| *known == kind) {
             number.changing = true;
+            number.change = number.change.saturating_add(change);
         }
     }
 }
@@ -123,10 +129,10 @@ impl<C: Cloud> ObservationCache<C> {
             .flatten()
     }
 
-    /// Notes that this process writes a resource of this kind, so that its number in the parent may change.
-    pub(super) fn changes_inside(&self, kind: C::Kind, key: &C::Key) {
+    /// Notes that this process writes a resource of this kind, which changes their number in the parent by so much.
+    pub(super) fn changes_inside(&self, kind: C::Kind, key: &C::Key, change: i64) {
         if let Some(parent) = key.parent() {
-            self.edit(&parent, |entry| entry.observation.inside.note_write(kind));
+            self.edit(&parent, |entry| entry.observation.inside.note_write(kind, change));
         }
     }
 }
@@ -144,11 +150,16 @@ mod tests {
             "not known before"
         );
         assert_eq!(inside.note(vec![('a', 1), ('b', 2)], now), ['b']);
-        inside.note_write('b');
+        inside.note_write('b', 1);
         assert_eq!(inside.note(vec![('a', 2), ('b', 3)], now), ['a']);
+        inside.note_write('b', 0);
+        inside.note_write('b', -1);
+        assert_eq!(inside.note(vec![('b', 2)], now), []);
+        inside.note_write('b', 1);
+        assert_eq!(inside.note(vec![('b', 2)], now), ['b'], "others removed one");
         assert_eq!(inside.note(Vec::new(), now), []);
         assert_eq!(
-            inside.note(vec![('a', 3), ('b', 3)], now),
+            inside.note(vec![('a', 3), ('b', 2)], now),
             ['a'],
             "a body without numbers changes nothing"
         );
@@ -162,7 +173,7 @@ mod tests {
         assert_eq!((inside.shows_since('a'), inside.shows_since('b')), (Some(now), None));
         inside.note(vec![('a', 1)], later);
         assert_eq!(inside.shows_since('a'), Some(now));
-        inside.note_write('a');
+        inside.note_write('a', 0);
         assert_eq!(inside.shows_since('a'), None);
         inside.note(vec![('a', 1)], later);
         assert_eq!(inside.shows_since('a'), Some(later));
@@ -174,7 +185,7 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(inside.note(vec![('a', 0)], now), ['a']);
         }
-        inside.note_write('a');
+        inside.note_write('a', 1);
         assert!(inside.has_none('a'));
         assert_eq!(inside.note(vec![('a', 1)], now), []);
         assert!(!inside.has_none('a'));

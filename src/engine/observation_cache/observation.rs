@@ -10,7 +10,7 @@ use super::inside::Inside;
 use super::puts::SHOWS_LATE;
 use super::stored::Stored;
 use crate::cloud::Cloud;
-use crate::inventory::Listed;
+use crate::inventory::{Listed, version};
 use crate::resource::{Observed, Progress};
 
 /// How long a ready resource is not read.
@@ -54,6 +54,8 @@ pub(super) struct Observation<C: Cloud> {
     listable: bool,
     /// The fingerprint of it in a list when it was last read.
     listed: Option<u64>,
+    /// Whether the last read had another version than the list before it.
+    behind: bool,
     /// The numbers of what is in it.
     pub(super) inside: Inside<C::Kind>,
     /// When it was last read in place of a resource in it.
@@ -78,6 +80,7 @@ impl<C: Cloud> Observation<C> {
             questioned: None,
             listable: false,
             listed: None,
+            behind: false,
             inside: Inside::default(),
             read_instead: None,
             proven: None,
@@ -169,9 +172,21 @@ impl<C: Cloud> Observation<C> {
         self.observed()
     }
 
-    /// Stores the fingerprint in a list that was started before the resource was read.
-    pub(super) fn note_listed(&mut self, listed: Listed) {
-        if self.listable {
+    /// Stores the fingerprint in a list that was started before the resource was read. If the two have other versions,
+    /// the read may be behind the list: it is repeated when none is behind any more, and that one counts in any case.
+    pub(super) fn note_listed(&mut self, listed: Listed, now: Instant) {
+        if !self.listable {
+            return;
+        }
+        let read = self.found().as_ref().and_then(version::<C>);
+        let differs = listed.version.zip(read).is_some_and(|(listed, read)| listed != read);
+        let is_repeated = self.behind && self.questioned.is_none();
+        self.behind = differs && !is_repeated;
+        if self.behind {
+            let certain_from = *self.questioned.get_or_insert(now) + SHOWS_LATE;
+            self.due = self.due.min(certain_from);
+            self.good_until = self.good_until.min(certain_from);
+        } else {
             self.listed = Some(listed.fingerprint);
         }
     }

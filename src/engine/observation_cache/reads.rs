@@ -118,7 +118,7 @@ impl<C: Cloud> ObservationCache<C> {
         let Row { body, listed } = row;
         let observed = self.learn(kind, key, listed.observed, Observed::Found(body), |entry, found| {
             entry.note_ready(found, hold, listed.observed);
-            entry.observation.note_listed(listed);
+            entry.observation.note_listed(listed, listed.observed);
             entry.observation.confirm_by_list(listed, hold);
         });
         if let Some(numbers) = numbers_inside(kind, &observed) {
@@ -184,9 +184,9 @@ impl<C: Cloud> ObservationCache<C> {
         self.ask(key, |entry| entry.observation.deferral()).flatten()
     }
 
-    /// Stores the resource's fingerprint in a list that was started before the resource was read.
-    pub fn listed(&self, key: &C::Key, listed: Listed) {
-        self.edit(key, |entry| entry.observation.note_listed(listed));
+    /// Stores how a list showed the resource that was started before the resource was read.
+    pub fn listed(&self, key: &C::Key, listed: Listed, now: Instant) {
+        self.edit(key, |entry| entry.observation.note_listed(listed, now));
     }
 
     /// Whether the last list of what is in the resource could not be read.

@@ -327,8 +327,9 @@ async fn read_after_a_list_counts_as_a_read() {
     let listed = Listed {
         observed: now,
         fingerprint: 1,
+        version: None,
     };
-    observations.listed(&key(), listed);
+    observations.listed(&key(), listed, now);
     assert!(observations.unchanged(&key(), listed).is_some() && observations.was_read_before(&key(), now));
     observations.in_progress(Kind::Guarded, &key(), Observed::Pending, Duration::from_secs(4), now);
     assert!(!observations.was_read_before(&key(), now));

@@ -23,8 +23,9 @@ impl<C: Cloud> ObservationCache<C> {
 
     /// Stores the operation of a write that the cloud accepted.
     pub fn began(&self, kind: C::Kind, key: &C::Key, operation: Operation<C>, made_here: bool) {
+        let change = i64::from(made_here) - i64::from(operation.deletes);
         self.update(kind, key, operation.began, |entry| entry.begin(operation, made_here));
-        self.changes_inside(kind, key);
+        self.changes_inside(kind, key, change);
     }
 
     /// Stores what an accepted write changes; none if it deletes. Of several changes the first one is reported.

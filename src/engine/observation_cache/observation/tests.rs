@@ -20,6 +20,7 @@ fn listed(observed: Instant) -> Listed {
     Listed {
         observed,
         fingerprint: 1,
+        version: None,
     }
 }
 
@@ -38,11 +39,41 @@ async fn list_confirms_what_it_showed_when_that_was_read() {
     let later = now + Duration::from_secs(50);
     let mut observation = ready(now);
     assert!(!observation.is_unchanged(listed(later)));
-    observation.note_listed(listed(now));
+    observation.note_listed(listed(now), now);
     assert!(observation.is_unchanged(listed(later)));
     assert!(observation.confirm_by_list(listed(later), HOLD).is_some());
     assert!(observation.fresh(later + Duration::from_secs(79)).is_some());
     assert!(observation.was_read_before(now), "the resource itself was not read");
+}
+
+/// The body of the resource when it was read, in a list before that, and a minute later.
+#[tokio::test(start_paused = true)]
+async fn read_of_another_version_than_the_list_is_repeated_once() {
+    let (now, a_minute_later) = (Instant::now(), Instant::now() + SHOWS_LATE);
+    let body = |version: &str| json!({"given_id": version});
+    let listed = |observed| Listed {
+        version: version::<Sample>(&body("new")),
+        ..listed(observed)
+    };
+    let read = |observation: &mut Observation<Sample>, shown: &str, now| {
+        observation.note_ready(Observed::Found(body(shown)), false, HOLD, now);
+        observation.note_listed(listed(now), now);
+    };
+    let mut same = Observation::new(now);
+    read(&mut same, "new", now);
+    assert!(same.is_unchanged(listed(now)));
+
+    let mut behind = Observation::new(now);
+    read(&mut behind, "old", now);
+    assert_eq!(behind.due(), a_minute_later);
+    assert!(!behind.is_unchanged(listed(a_minute_later)));
+    assert_eq!(behind.list_since(SHOWS_LATE, a_minute_later), Some(a_minute_later));
+    read(&mut behind, "old", a_minute_later);
+    assert!(
+        behind.is_unchanged(listed(a_minute_later)),
+        "versions may be of two forms"
+    );
+    assert_eq!(behind.due(), a_minute_later + HOLD.due_after);
 }
 
 #[tokio::test(start_paused = true)]
