@@ -1,6 +1,6 @@
-//! Limits how many connections one address has at once. Beyond that the connection that has been silent longest is
-//! closed, or if none is silent, the new one. So strangers take neither the memory and file descriptors of the process
-//! nor the connections of clients that send requests.
+//! Limits how many connections one address has at once. Beyond that the one is closed that has waited longest without an
+//! answer, or if all are being answered, the new one. So strangers take neither the memory and file descriptors of the
+//! process nor the connections of clients that get answers.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -15,17 +15,17 @@ pub(super) const MOST: usize = 64;
 #[derive(Clone)]
 pub(super) struct ConnectionLimit {
     free: Arc<Semaphore>,
-    silent: Silent,
+    unanswered: Unanswered,
 }
 
-/// The connections that have not sent a request yet, the oldest first.
-type Silent = Arc<Mutex<VecDeque<Weak<ConnectionSlot>>>>;
+/// The connections that have no answer yet, the oldest first.
+type Unanswered = Arc<Mutex<VecDeque<Weak<ConnectionSlot>>>>;
 
 impl Default for ConnectionLimit {
     fn default() -> Self {
         Self {
             free: Arc::new(Semaphore::new(MOST)),
-            silent: Arc::default(),
+            unanswered: Arc::default(),
         }
     }
 }
@@ -34,12 +34,12 @@ impl Default for ConnectionLimit {
 pub(super) struct ConnectionSlot {
     /// Cancelled when the connection has to make room for another one.
     pub(super) evicted: CancellationToken,
-    silent: Silent,
+    unanswered: Unanswered,
     _permit: OwnedSemaphorePermit,
 }
 
 impl ConnectionLimit {
-    /// A slot; none if all are taken by connections that have sent a request.
+    /// A slot; none if all are taken by connections that are being answered.
     pub(super) async fn acquire(&self) -> Option<Arc<ConnectionSlot>> {
         let free = Arc::clone(&self.free);
         let permit = match Arc::clone(&free).try_acquire_owned() {
@@ -52,16 +52,16 @@ impl ConnectionLimit {
         };
         let slot = Arc::new(ConnectionSlot {
             evicted: CancellationToken::new(),
-            silent: Arc::clone(&self.silent),
+            unanswered: Arc::clone(&self.unanswered),
             _permit: permit,
         });
-        lock(&self.silent).push_back(Arc::downgrade(&slot));
+        lock(&self.unanswered).push_back(Arc::downgrade(&slot));
         Some(slot)
     }
 
-    /// Closes the connection that has been silent longest. False if there is none.
+    /// Closes the connection that has waited longest without an answer. False if there is none.
     fn evict(&self) -> bool {
-        let oldest = lock(&self.silent).pop_front();
+        let oldest = lock(&self.unanswered).pop_front();
         let Some(slot) = oldest.and_then(|slot| slot.upgrade()) else {
             return false;
         };
@@ -71,20 +71,20 @@ impl ConnectionLimit {
 }
 
 impl ConnectionSlot {
-    /// A request has arrived: from now on the connection is not evicted.
-    pub(super) fn mark_active(self: &Arc<Self>) {
-        lock(&self.silent).retain(|other| other.as_ptr() != Arc::as_ptr(self));
+    /// There is an answer: from now on the connection is not evicted.
+    pub(super) fn mark_answered(self: &Arc<Self>) {
+        lock(&self.unanswered).retain(|other| other.as_ptr() != Arc::as_ptr(self));
     }
 }
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        lock(&self.silent).retain(|other| other.strong_count() > 0);
+        lock(&self.unanswered).retain(|other| other.strong_count() > 0);
     }
 }
 
-fn lock(silent: &Silent) -> MutexGuard<'_, VecDeque<Weak<ConnectionSlot>>> {
-    silent.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(unanswered: &Unanswered) -> MutexGuard<'_, VecDeque<Weak<ConnectionSlot>>> {
+    unanswered.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -99,7 +99,7 @@ mod tests {
         let mut asking = Vec::new();
         for _ in 1..MOST {
             let slot = limit.acquire().await.unwrap();
-            slot.mark_active();
+            slot.mark_answered();
             asking.push(slot);
         }
         let silent = limit.acquire().await.unwrap();
@@ -109,7 +109,7 @@ mod tests {
         };
         let (newcomer, ()) = tokio::join!(limit.acquire(), evicted);
         let newcomer = newcomer.unwrap();
-        newcomer.mark_active();
+        newcomer.mark_answered();
         asking.push(newcomer);
 
         assert!(limit.acquire().now_or_never().expect("it is told at once").is_none());

@@ -61,6 +61,7 @@ pub(super) async fn serve(
             () = stop.cancelled() => break,
         }
     }
+    drop(listener);
     let _ = timeout(LINGER, async { while open.join_next().await.is_some() {} }).await;
 }
 
@@ -91,9 +92,13 @@ where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let service = service_fn(|request| {
-        slot.mark_active();
         let answered = router.clone().oneshot(request);
-        async move { Ok::<_, Infallible>(answered.await.unwrap_or_else(|never| match never {})) }
+        async move {
+            let answer = answered.await.unwrap_or_else(|never| match never {});
+            // Not before: what the API server is asked about strangers takes time.
+            slot.mark_answered();
+            Ok::<_, Infallible>(answer)
+        }
     });
     let answered = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -2,10 +2,13 @@
 
 use std::io;
 
+use axum::Router;
+use axum::routing::get;
 use rstest::rstest;
 
 use super::*;
 use crate::http::connections::MOST;
+use crate::http::serve::serve;
 
 /// What arrives until the server closes the connection, which it must do in time.
 async fn read_to_close(stream: &mut TcpStream) -> String {
@@ -88,4 +91,33 @@ async fn silent_connections_keep_nobody_waiting(#[case] secure: Option<Certifica
     }
     stop.cancel();
     server.await.unwrap().unwrap();
+}
+
+/// The API server is asked about the tokens of strangers, and may take its time.
+#[tokio::test]
+async fn requests_without_an_answer_keep_nobody_out() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (arrived, mut arrivals) = tokio::sync::mpsc::unbounded_channel();
+    let waits = move || {
+        arrived.send(()).unwrap();
+        std::future::pending::<()>()
+    };
+    let router = Router::new()
+        .route("/waits", get(waits))
+        .route("/livez", get(async || ()));
+    let stop = CancellationToken::new();
+    let until = stop.clone();
+    let server = tokio::spawn(async move { serve(listener, None, router, &until).await });
+    let mut crowd = Vec::new();
+    for _ in 0..MOST {
+        let mut one = TcpStream::connect(address).await.unwrap();
+        one.write_all(b"GET /waits HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        arrivals.recv().await.unwrap();
+        crowd.push(one);
+    }
+    let answer = get_from(address, "/livez").await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    stop.cancel();
+    server.await.unwrap();
 }
