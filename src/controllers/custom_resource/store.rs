@@ -252,13 +252,13 @@ impl<R: ServedResource> CustomResourceStore<R> {
         Some(unserved)
     }
 
-    /// Notes whether another process serves a custom resource.
+    /// Notes whether another process serves a custom resource. Nothing is kept of one that is gone meanwhile.
     pub fn note_elsewhere(&self, cr: &R, is_elsewhere: bool) {
-        let elsewhere = &mut self.state().elsewhere;
-        if is_elsewhere {
-            elsewhere.insert(reference(cr));
+        let mut state = self.state();
+        if is_elsewhere && self.get(&reference(cr)).is_some() {
+            state.elsewhere.insert(reference(cr));
         } else {
-            elsewhere.remove(&reference(cr));
+            state.elsewhere.remove(&reference(cr));
         }
     }
 
