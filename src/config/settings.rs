@@ -92,7 +92,8 @@ pub struct Intervals {
     /// How often everything except DNS records and links is compared with Azure. [unit: duration: 90s, 5m, 1h30m]
     #[arg(long, env = "HYPERLINK_RESYNC", value_name = "DURATION", value_parser = duration, default_value = "5m")]
     pub resync: Duration,
-    /// How often DNS records and links are compared with Azure. Those that somebody removes are found within --resync.
+    /// How often DNS records are compared with Azure, and in every sixth round links. Those that somebody removes while the
+    /// process leads are found within --resync.
     /// [unit: duration: 90s, 5m, 1h30m]
     #[arg(long, env = "HYPERLINK_RECORD_RESYNC", value_name = "DURATION")]
     #[arg(value_parser = duration, default_value = "45m")]

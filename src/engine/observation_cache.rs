@@ -122,6 +122,11 @@ impl<C: Cloud> ObservationCache<C> {
         self.entries().contains_key(key)
     }
 
+    /// Whether the resource is there, as far as the cache knows it.
+    pub fn is_there(&self, key: &C::Key) -> bool {
+        self.holds(key, |entry| !entry.observation.is_absent())
+    }
+
     /// When the first of these resources is due for a read; none if no entry exists.
     pub fn next_read<'a>(&self, keys: impl IntoIterator<Item = &'a C::Key>) -> Option<Instant> {
         let entries = self.entries();

@@ -185,14 +185,15 @@ fn quotas(objects: AtScrape<Objects>) -> Result<AtScrape<Objects>> {
     objects
         .gauge(
             "hyperlink_object_without_quota",
-            "1 for each AzurePrivateLinkService that has no Private Link Service yet, where one of Azure's quotas is used \
-             up by others; without those being deleted.",
+            "1 for each AzurePrivateLinkService that has no Private Link Service yet, where those that this process knows \
+             use up one of Azure's quotas; without those being deleted.",
             &["control_plane", "name", "quota"],
             Objects::without_quota,
         )?
         .gauge(
             "hyperlink_quota_used",
-            "How much of one of Azure's quotas the AzurePrivateLinkServices use, where they use most of it.",
+            "How much of one of Azure's quotas the AzurePrivateLinkServices use, where they use most of it: services as role ho \
+             knows them, zones as role cpo does.",
             &["quota"],
             Objects::quotas_used,
         )?

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kube::Api;
 use kube::core::ApiResource;
 
 use super::{Foundation, Prepared, Work, custom_resource, dry_run_of, shown};
@@ -41,7 +42,7 @@ pub(super) async fn run(work: Work<'_>) -> anyhow::Result<()> {
     let Work { foundation, scope, .. } = work;
     let config = foundation.config;
     let cx = Arc::new(foundation.context());
-    shown::show_objects(Arc::clone(&cx.resources), &cx.runtime.metrics);
+    shown::show_objects(&cx);
     let hosted_clusters = serves_many(config).then(Arc::<ClusterIndex>::default);
     let controller = controller(config, hosted_clusters.clone());
     let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Label::PrivateEndpoint));
@@ -56,7 +57,8 @@ pub(super) async fn run(work: Work<'_>) -> anyhow::Result<()> {
 pub(super) async fn dry_run(foundation: &Foundation<'_>, object: &Object) -> anyhow::Result<Preview> {
     let config = foundation.config;
     let cx = foundation.context();
-    let cr = custom_resource(&cx, object).await?;
+    let of_namespace = Api::namespaced(cx.runtime.kube.clone(), &object.namespace);
+    let cr = custom_resource(&cx, object, &of_namespace).await?;
     let hosted_clusters = if serves_many(config) {
         Some(Arc::new(ClusterIndex::read_clusters(&cx.runtime.kube).await?))
     } else {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use kube::Api;
 use kube::core::ApiResource;
 
 use super::{Foundation, Prepared, Work, custom_resource, dry_run_of, management_cluster, shown};
@@ -49,7 +50,7 @@ pub(super) async fn run(work: Work<'_>) -> anyhow::Result<()> {
     } = work;
     let config = foundation.config;
     let cx = Arc::new(foundation.context());
-    shown::show_objects(Arc::clone(&cx.resources), &cx.runtime.metrics);
+    shown::show_objects(&cx);
     let cluster_index = Arc::new(ClusterIndex::default());
     let settings = settings(config, prepared.management_cluster)?;
     let controller = PrivateLinkServiceController::new(settings, Arc::clone(&cluster_index));
@@ -69,7 +70,12 @@ pub(super) async fn run(work: Work<'_>) -> anyhow::Result<()> {
 
 pub(super) async fn dry_run(foundation: &Foundation<'_>, object: &Object) -> anyhow::Result<Preview> {
     let cx = foundation.context();
-    let cr = custom_resource(&cx, object).await?;
+    // All clusters use Azure's quotas.
+    let known = match &foundation.config.scope.namespace {
+        Some(namespace) => Api::namespaced(cx.runtime.kube.clone(), namespace),
+        None => Api::all(cx.runtime.kube.clone()),
+    };
+    let cr = custom_resource(&cx, object, &known).await?;
     let cluster_index = Arc::new(ClusterIndex::read(&cx.runtime.kube).await?);
     let management_cluster = management_cluster::uid(&cx.runtime.kube).await?;
     let controller = PrivateLinkServiceController::new(settings(foundation.config, management_cluster)?, cluster_index);

@@ -93,13 +93,13 @@ roles! {
     Cpo => cpo,
 }
 
-/// The custom resource of this name, if it is served.
-async fn custom_resource<R: ServedResource>(cx: &Context<R>, object: &Object) -> anyhow::Result<R> {
+/// The custom resource of this name, if it is served. Those in `known` are known afterwards, itself among them.
+async fn custom_resource<R: ServedResource>(cx: &Context<R>, object: &Object, known: &Api<R>) -> anyhow::Result<R> {
     let Object { namespace, name } = object;
     let api: Api<R> = Api::namespaced(cx.runtime.kube.clone(), namespace);
     let found = within(api.get_opt(name)).await?;
     let cr = found.with_context(|| format!("there is no {} {namespace}/{name}", R::kind(&())))?;
-    cx.resources.read(&api).await?;
+    cx.resources.read(known).await?;
     ensure!(
         cr.meta().deletion_timestamp.is_some() || cx.resources.serves(&cr),
         "{namespace}/{name} is not served: only the {MOST} oldest of a namespace are"

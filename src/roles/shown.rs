@@ -10,20 +10,28 @@ use kube::ResourceExt;
 use crate::api::markers::SERVICES;
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Status};
 use crate::azure::arm::id::ResourceId;
-use crate::controllers::custom_resource::store::CustomResourceStore;
+use crate::controllers::context::Context;
 use crate::controllers::private_link_service::quota::counted_service;
 use crate::hypershift::conditions;
-use crate::metrics::{Metrics, ObservedCondition, ObservedObject};
+use crate::metrics::{ObservedCondition, ObservedObject};
 
 /// Makes metrics show the custom resources that are served.
-pub(super) fn show_objects(resources: Arc<CustomResourceStore<AzurePrivateLinkService>>, metrics: &Metrics) {
-    metrics.list_objects_with(move || {
+pub(super) fn show_objects(cx: &Context) {
+    let (resources, observations) = (Arc::clone(&cx.resources), Arc::clone(&cx.arm.observations));
+    cx.runtime.metrics.list_objects_with(move || {
         let now = Timestamp::now();
-        resources.shown().iter().map(|cr| observed_object(cr, now)).collect()
+        let is_there = |id: &ResourceId| observations.is_there(id);
+        let shown = resources.shown();
+        shown.iter().map(|cr| observed_object(cr, &is_there, now)).collect()
     });
 }
 
-fn observed_object(cr: &AzurePrivateLinkService, now: Timestamp) -> ObservedObject {
+/// Of what the status names only that is shown which `is_there`: whoever may write in a namespace can forge a status.
+fn observed_object(
+    cr: &AzurePrivateLinkService,
+    is_there: &impl Fn(&ResourceId) -> bool,
+    now: Timestamp,
+) -> ObservedObject {
     let status = cr.status.as_ref();
     // As in `counted_service`.
     let named = status.filter(|_| SERVICES.contains(&cr.name_any().as_str()));
@@ -35,7 +43,7 @@ fn observed_object(cr: &AzurePrivateLinkService, now: Timestamp) -> ObservedObje
         conditions: AzurePrivateLinkService::CONDITIONS
             .map(|kind| condition(cr, kind, now))
             .into(),
-        link_service: counted_service(cr),
+        link_service: counted_service(cr).filter(|service| is_there(&service.id)),
         awaits_service_on: named
             .filter(|status| status.private_link_service_id.is_none())
             .and_then(|status| id(&status.internal_load_balancer_id)),
@@ -43,6 +51,7 @@ fn observed_object(cr: &AzurePrivateLinkService, now: Timestamp) -> ObservedObje
             .into_iter()
             .flat_map(|status| [id(&status.private_dns_zone_id), id(&status.base_domain_dns_zone_id)])
             .flatten()
+            .filter(is_there)
             .collect(),
     }
 }
@@ -98,7 +107,7 @@ mod tests {
             json!({"conditions": [{"type": "AzurePLSCreated", "status": "False", "reason": "NotOurs",
             "message": "m", "lastTransitionTime": "2026-01-01T00:01:00Z"}]}),
         );
-        let observed = observed_object(&cr, at("2026-01-01T00:02:00Z"));
+        let observed = observed_object(&cr, &|_| true, at("2026-01-01T00:02:00Z"));
         let of = |kind| {
             *observed
                 .conditions
@@ -122,11 +131,11 @@ mod tests {
     fn time_that_lies_ahead_is_no_age() {
         let cr = cr(json!({"deletionTimestamp": "2026-01-01T00:03:00Z"}), Value::Null);
         assert_eq!(
-            observed_object(&cr, at("2026-01-01T00:02:00Z")).deleting_for,
+            observed_object(&cr, &|_| true, at("2026-01-01T00:02:00Z")).deleting_for,
             Some(Duration::ZERO)
         );
         assert_eq!(
-            observed_object(&cr, at("2026-01-01T00:03:30Z")).deleting_for,
+            observed_object(&cr, &|_| true, at("2026-01-01T00:03:30Z")).deleting_for,
             Some(Duration::from_secs(30))
         );
     }
@@ -137,18 +146,21 @@ mod tests {
         let mut status =
             json!({"internalLoadBalancerID": id("loadBalancers"), "privateDNSZoneID": id("privateDnsZones")});
         let now = at("2026-01-01T00:02:00Z");
-        let before = observed_object(&cr(json!({}), status.clone()), now);
+        let shown = |cr: AzurePrivateLinkService| observed_object(&cr, &|_| true, now);
+        let before = shown(cr(json!({}), status.clone()));
         assert_eq!((before.link_service, before.zones.len()), (None, 1));
         status["privateLinkServiceID"] = id("privateLinkServices").into();
         status["baseDomainDNSZoneID"] = "not an id".into();
-        let after = observed_object(&cr(json!({}), status.clone()), now);
+        let after = shown(cr(json!({}), status.clone()));
         assert!(
             after
                 .link_service
                 .is_some_and(|service| service.load_balancer.is_some())
         );
         assert_eq!(after.zones.len(), 1);
-        let junk = observed_object(&cr(json!({"name": "junk"}), status), now);
+        let forged = observed_object(&cr(json!({}), status.clone()), &|_| false, now);
+        assert_eq!((forged.link_service, forged.zones.len()), (None, 0));
+        let junk = shown(cr(json!({"name": "junk"}), status));
         assert_eq!((junk.link_service, junk.zones.len()), (None, 0), "its status is forged");
     }
 }

@@ -29,7 +29,7 @@ use hyperlink::http::{HttpServer, Pages, Readiness};
 use hyperlink::hypershift::cluster_index::ClusterIndex;
 use hyperlink::metrics::{Controller, Metrics};
 use hyperlink::runtime::reconcile::Runner;
-use hyperlink::runtime::watch::Scope;
+use hyperlink::runtime::watch::{self as events, Scope, twice};
 use hyperlink::runtime::watch_health::WatchHealth;
 use hyperlink::scopes_file::ScopesFile;
 use hyperlink::telemetry;
@@ -98,9 +98,10 @@ async fn main() -> Result<()> {
         again: never,
         health: Arc::new(WatchHealth::new(Arc::clone(&cx.runtime.metrics))),
     };
+    let (planes, again) = twice(scope.events(&cx.runtime.kube, events::pages()));
     tokio::join!(
-        watch::control_planes(cx, config.azure.cloud_name, scope.clone()),
-        watch::endpoints(runner, scope, Some(hosted_clusters))
+        watch::control_planes(cx, config.azure.cloud_name, scope.clone(), planes),
+        watch::endpoints(runner, scope, Some(hosted_clusters), again)
     );
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::hosted_cluster::{HostedCluster, ROUTER};
-use e2e::hyperlink::{Hyperlink, Role};
+use e2e::hyperlink::{Hyperlink, Role, plan};
 use e2e::runbook::quotes_samples_of;
 use e2e::shared_env::{SOON, SharedEnv, alone, control, patch};
 use e2e::{TestEnv, eventually};
@@ -23,6 +23,8 @@ const MINUTE: Duration = Duration::from_millis(300);
 
 /// Seven eighths of what a load balancer takes.
 const NEARLY_ALL: usize = 7;
+/// What it takes.
+const ALL: usize = 8;
 
 #[test]
 fn alerts_on_calls_fire_while_azure_refuses_them_and_no_longer() {
@@ -39,6 +41,7 @@ fn alerts_on_calls_fire_while_azure_refuses_them_and_no_longer() {
         try_join_all(clusters.iter().map(|cluster| shared_env.heals(cluster))).await?;
 
         load_balancer_is_nearly_full(&shared_env, &watched, &mut clusters).await?;
+        five_minutes_later(&shared_env).await?;
         let [undone, denied @ ..] = clusters.as_slice() else {
             anyhow::bail!("too few clusters")
         };
@@ -82,9 +85,44 @@ async fn load_balancer_is_nearly_full(
     let alert = "HyperlinkQuotaNear";
     fire(&watched.prometheus, &[alert]).await?;
     quotes_samples_of(alert, &pages(shared_env).await?)?;
+    one_too_many(shared_env, watched).await?;
     let last = clusters.pop().context("no cluster")?;
     last.delete(&shared_env.test_env, SOON).await?;
     resolve(&watched.prometheus, &[alert]).await
+}
+
+/// The eighth cluster fits, and the ninth does not.
+async fn one_too_many(shared_env: &SharedEnv, watched: &Watched) -> Result<()> {
+    let alert = "HyperlinkWithoutQuota";
+    let [eighth, ninth] = [NEARLY_ALL, ALL].map(|n| HostedCluster::new(&shared_env.test_env, &format!("crowd-{n}")));
+    eighth.create(&shared_env.test_env).await?;
+    shared_env.heals(&eighth).await?;
+    ninth.create(&shared_env.test_env).await?;
+    fire(&watched.prometheus, &[alert]).await?;
+    quotes_samples_of(alert, &pages(shared_env).await?)?;
+    is_planned_without_quota(shared_env, &ninth).await?;
+    ninth.delete(&shared_env.test_env, SOON).await?;
+    resolve(&watched.prometheus, &[alert]).await?;
+    eighth.delete(&shared_env.test_env, SOON).await
+}
+
+async fn is_planned_without_quota(shared_env: &SharedEnv, cluster: &HostedCluster) -> Result<()> {
+    let test_env = &shared_env.test_env;
+    let (access, credential) = (test_env.control_plane().admin(), &test_env.azure().ho_twin);
+    let object = format!("{}/{ROUTER}", cluster.control_plane_namespace());
+    let planned = plan(
+        test_env,
+        Role::Ho,
+        access.path(),
+        credential,
+        &[&object, "--role", "ho"],
+    )
+    .await?;
+    ensure!(
+        planned.out.contains("quota") && planned.out.contains("8 Private Link Services"),
+        "{planned:?}"
+    );
+    Ok(())
 }
 
 /// Deletes one endpoint after the other, and changes their custom resources all the time: what is refused is tried

@@ -147,7 +147,7 @@ fn quotas_are_reported_where_most_of_them_is_used() {
     };
     let on = |balancer: &str, zones: &[(&str, &str)]| ObservedObject {
         link_service: Some(CountedService {
-            id: id("s", "privateLinkServices", balancer),
+            id: id("s", "privateLinkServices", zones[0].1),
             load_balancer: Some(id("s", "loadBalancers", balancer)),
         }),
         zones: zones.iter().map(|(of, name)| id(of, "privateDnsZones", name)).collect(),

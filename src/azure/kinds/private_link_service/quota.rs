@@ -42,11 +42,13 @@ pub struct QuotaUse<'a> {
 }
 
 impl<'a> QuotaUse<'a> {
-    /// Counts services.
-    pub fn by(services: impl Iterator<Item = &'a CountedService> + Clone) -> Self {
+    /// Counts services, each once.
+    pub fn by(services: impl Iterator<Item = &'a CountedService>) -> Self {
+        let services: HashMap<_, _> = services.map(|service| (&service.id, service)).collect();
+        let load_balancers = services.values().filter_map(|service| service.load_balancer.as_ref());
         Self {
-            on_load_balancers: counts(services.clone().filter_map(|service| service.load_balancer.as_ref())),
-            in_subscriptions: counts(services.map(|service| service.id.subscription())),
+            on_load_balancers: counts(load_balancers),
+            in_subscriptions: counts(services.keys().map(|id| id.subscription())),
         }
     }
 
@@ -101,6 +103,12 @@ mod tests {
         let full = id("s", "loadBalancers", "full");
         let mut services: Vec<_> = (0..7).map(|n| on("FULL", n)).chain([on("other", 7)]).collect();
         assert_eq!(QuotaUse::by(services.iter()).used_up(&full), []);
+        services.push(on("full", 0));
+        assert_eq!(
+            QuotaUse::by(services.iter()).used_up(&full),
+            [],
+            "it is one of the others"
+        );
         services.push(on("full", 8));
         let quotas = QuotaUse::by(services.iter());
         assert_eq!(quotas.used_up(&full), [(Quota::PerLoadBalancer, 8)]);
