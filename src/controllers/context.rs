@@ -288,6 +288,10 @@ pub(crate) mod sample {
             Ok(((), String::new()))
         }
 
+        fn target(&self, _: &AzurePrivateLinkService) -> Option<String> {
+            None
+        }
+
         fn shard_key(&self, cr: &AzurePrivateLinkService, (): &()) -> String {
             cr.spec.subscription_id.clone()
         }

@@ -21,7 +21,7 @@ use crate::hypershift::cluster_index::ClusterIndex;
 use crate::hypershift::names;
 use crate::metrics::{Controller as Label, KubeResource, Watched};
 use crate::observer::{self, Observer};
-use crate::runtime::concurrency_limit::ConcurrencyLimit;
+use crate::runtime::concurrency_limit::{ConcurrencyLimit, Requester};
 use crate::runtime::reconcile::{self, Runner};
 use crate::runtime::watch::{Scope, Watchable, changes, each, gone, pages, stored};
 
@@ -256,7 +256,11 @@ pub async fn control_planes(
                 return Action::await_change();
             }
             let work = || observer::reconcile(control_plane, Arc::clone(&observer));
-            let action = limit.take(&cx.runtime.metrics, &namespace, work).await;
+            let requester = Requester {
+                namespace: &namespace,
+                target: None,
+            };
+            let action = limit.take(&cx.runtime.metrics, requester, work).await;
             action.unwrap_or_else(Action::await_change)
         }
     })
@@ -290,7 +294,11 @@ pub async fn hosted_clusters(
         async move {
             let namespace = names::control_plane_namespace(&hosted_cluster::reference(&cluster));
             let work = || hosted_cluster::reconcile(cluster, Arc::clone(&cx), only.as_deref());
-            let action = limit.take(&cx.runtime.metrics, &namespace, work).await;
+            let requester = Requester {
+                namespace: &namespace,
+                target: None,
+            };
+            let action = limit.take(&cx.runtime.metrics, requester, work).await;
             action.unwrap_or_else(Action::await_change)
         }
     })

@@ -16,7 +16,7 @@ use tower::ServiceExt;
 use super::serve::{CLIENT_TIMEOUT, HEAD, LINGER, PROBE_HEAD};
 use super::*;
 use crate::metrics::Controller;
-use crate::runtime::concurrency_limit::ConcurrencyLimit;
+use crate::runtime::concurrency_limit::{ConcurrencyLimit, Requester};
 
 fn pages() -> Pages {
     Pages {
@@ -88,9 +88,13 @@ async fn liveness_does_not_depend_on_readiness() {
 async fn liveness_ends_when_due_work_does_not_move_for_5_minutes() {
     let pages = pages();
     let limit = Arc::new(ConcurrencyLimit::new(Controller::PrivateEndpoint, 1));
+    let requester = Requester {
+        namespace: "n",
+        target: None,
+    };
     let start = |work: BoxFuture<'static, ()>| {
         let (limit, metrics) = (Arc::clone(&limit), Arc::clone(&pages.metrics));
-        tokio::spawn(async move { limit.take(&metrics, "n", || work).await })
+        tokio::spawn(async move { limit.take(&metrics, requester, || work).await })
     };
     let hangs = start(std::future::pending().boxed());
     tokio::time::sleep(Duration::from_secs(299)).await;

@@ -1,10 +1,10 @@
-//! How many reconciles run at once, in all and of one namespace. The limit is here and not in kube's work queue,
-//! because that does not show its length.
+//! How many reconciles run at once: in all, of one namespace, and with calls to one target. The limit is here and not in
+//! kube's work queue, because that does not show its length.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::{Controller, Metrics};
@@ -12,15 +12,27 @@ use crate::metrics::{Controller, Metrics};
 /// How many reconciles of one namespace run at once: otherwise one namespace could keep all others waiting.
 const PER_NAMESPACE: usize = 4;
 
-/// The permits of a namespace, and how many reconciles have or await one.
-type Namespaces = HashMap<String, (Arc<Semaphore>, usize)>;
+/// How many reconciles with calls to one target run at once: otherwise all would wait for one that does not answer. As
+/// many as have a request there under way.
+///
+/// Rule: `docs/sizing.md`.
+const PER_TARGET: usize = 16;
+
+/// Whose reconcile it is, and where its calls go.
+#[derive(Debug, Clone, Copy)]
+pub struct Requester<'a> {
+    /// The object's namespace.
+    pub namespace: &'a str,
+    /// What its calls go to, if that may leave them unanswered.
+    pub target: Option<&'a str>,
+}
 
 /// The permits for the reconciles of one controller.
 pub struct ConcurrencyLimit {
     controller: Controller,
     permits: Semaphore,
-    /// The permits of the namespaces for which something runs or waits.
-    namespaces: Mutex<Namespaces>,
+    namespaces: Shares,
+    targets: Shares,
 }
 
 impl ConcurrencyLimit {
@@ -29,27 +41,28 @@ impl ConcurrencyLimit {
         Self {
             controller,
             permits: Semaphore::new(permits.into()),
-            namespaces: Mutex::default(),
+            namespaces: Shares::of(PER_NAMESPACE),
+            targets: Shares::of(PER_TARGET),
         }
     }
 
-    fn namespaces(&self) -> MutexGuard<'_, Namespaces> {
-        self.namespaces.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Runs `work` for a namespace once there is a permit; none if the process stops first. A reconcile that waits is
-    /// counted as queued.
+    /// Runs `work` once there is a permit; none if the process stops first. A reconcile that waits is counted as queued.
     pub async fn take<F: Future>(
         &self,
         metrics: &Metrics,
-        namespace: &str,
+        requester: Requester<'_>,
         work: impl FnOnce() -> F,
     ) -> Option<F::Output> {
         let due = metrics.due(self.controller.label());
         let queued = metrics.queued(self.controller);
-        let own = NamespacePermit::of(self, namespace);
-        // The permit of the namespace comes first: a reconcile that waits for it keeps nobody else waiting.
-        let _own = own.permits.acquire().await.ok()?;
+        // What others share comes last: a reconcile that waits for its own keeps nobody else waiting.
+        let of_namespace = self.namespaces.share(requester.namespace);
+        let _of_namespace = of_namespace.take().await?;
+        let of_target = requester.target.map(|target| self.targets.share(target));
+        let _of_target = match &of_target {
+            Some(share) => Some(share.take().await?),
+            None => None,
+        };
         let _permit = self.permits.acquire().await.ok()?;
         drop(queued);
         due.moved();
@@ -61,41 +74,72 @@ impl ConcurrencyLimit {
     pub async fn end_with(&self, stop: CancellationToken) {
         stop.cancelled().await;
         self.permits.close();
-        self.namespaces().values().for_each(|(permits, _)| permits.close());
+        self.namespaces.close();
+        self.targets.close();
     }
 }
 
-/// The permits of one namespace, kept as long as a reconcile has or awaits one.
-struct NamespacePermit<'a> {
-    all: &'a ConcurrencyLimit,
-    namespace: &'a str,
-    permits: Arc<Semaphore>,
+/// The permits of each of some keys, and how many reconciles have or await one.
+type ByKey = HashMap<String, (Arc<Semaphore>, usize)>;
+
+/// As many permits for each key. Nothing is kept of a key for which nothing runs or waits.
+struct Shares {
+    permits: usize,
+    by_key: Mutex<ByKey>,
 }
 
-impl<'a> NamespacePermit<'a> {
-    fn of(all: &'a ConcurrencyLimit, namespace: &'a str) -> Self {
-        let mut namespaces = all.namespaces();
-        let (permits, users) = namespaces
-            .entry(namespace.to_owned())
-            .or_insert_with(|| (Arc::new(Semaphore::new(PER_NAMESPACE)), 0));
-        *users += 1;
+impl Shares {
+    fn of(permits: usize) -> Self {
         Self {
-            all,
-            namespace,
+            permits,
+            by_key: Mutex::default(),
+        }
+    }
+
+    fn by_key(&self) -> MutexGuard<'_, ByKey> {
+        self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn share<'a>(&'a self, key: &'a str) -> Share<'a> {
+        let mut by_key = self.by_key();
+        let (permits, users) = by_key
+            .entry(key.to_owned())
+            .or_insert_with(|| (Arc::new(Semaphore::new(self.permits)), 0));
+        *users += 1;
+        Share {
+            all: self,
+            key,
             permits: Arc::clone(permits),
         }
     }
+
+    fn close(&self) {
+        self.by_key().values().for_each(|(permits, _)| permits.close());
+    }
 }
 
-impl Drop for NamespacePermit<'_> {
+/// The permits of one key, kept as long as a reconcile has or awaits one.
+struct Share<'a> {
+    all: &'a Shares,
+    key: &'a str,
+    permits: Arc<Semaphore>,
+}
+
+impl Share<'_> {
+    async fn take(&self) -> Option<SemaphorePermit<'_>> {
+        self.permits.acquire().await.ok()
+    }
+}
+
+impl Drop for Share<'_> {
     fn drop(&mut self) {
-        let mut namespaces = self.all.namespaces();
-        let left = namespaces.get_mut(self.namespace).map(|(_, users)| {
+        let mut by_key = self.all.by_key();
+        let left = by_key.get_mut(self.key).map(|(_, users)| {
             *users -= 1;
             *users
         });
         if left == Some(0) {
-            namespaces.remove(self.namespace);
+            by_key.remove(self.key);
         }
     }
 }
@@ -107,6 +151,14 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
+
+    /// A namespace whose calls go to no target.
+    fn of(namespace: &str) -> Requester<'_> {
+        Requester {
+            namespace,
+            target: None,
+        }
+    }
 
     fn depth(metrics: &Metrics) -> String {
         let text = metrics.render().unwrap();
@@ -129,7 +181,7 @@ mod tests {
                     began.send(()).unwrap();
                     end_signal.await.unwrap();
                 };
-                limit.take(&metrics, "n", work).await
+                limit.take(&metrics, of("n"), work).await
             });
             (task, beginning, end)
         };
@@ -157,15 +209,42 @@ mod tests {
         let limit = ConcurrencyLimit::new(Controller::PrivateEndpoint, 64);
         let stuck = || std::future::pending::<()>();
         let mut crowd: Vec<_> = (0..200)
-            .map(|_| Box::pin(limit.take(&metrics, "crowded", stuck)))
+            .map(|_| Box::pin(limit.take(&metrics, of("crowded"), stuck)))
             .collect();
         for one in &mut crowd {
             assert!(futures::poll!(one).is_pending());
         }
         assert_eq!(limit.permits.available_permits(), 64 - PER_NAMESPACE);
         assert_eq!(depth(&metrics), (200 - PER_NAMESPACE).to_string());
-        assert_eq!(limit.take(&metrics, "neighbour", || async { 1 }).await, Some(1));
+        assert_eq!(limit.take(&metrics, of("neighbour"), || async { 1 }).await, Some(1));
         drop(crowd);
-        assert!(limit.namespaces().is_empty(), "nothing is kept of who has left");
+        assert!(limit.namespaces.by_key().is_empty(), "nothing is kept of who has left");
+    }
+
+    #[tokio::test]
+    async fn target_that_does_not_answer_leaves_permits_for_others() {
+        let metrics = Metrics::new("1", "c").unwrap();
+        let limit = ConcurrencyLimit::new(Controller::PrivateEndpoint, 64);
+        let namespaces: Vec<String> = (0..200).map(|n| n.to_string()).collect();
+        let calls_to = |namespace, target| Requester {
+            namespace,
+            target: Some(target),
+        };
+        let stuck = || std::future::pending::<()>();
+        let mut crowd: Vec<_> = namespaces
+            .iter()
+            .map(|namespace| Box::pin(limit.take(&metrics, calls_to(namespace, "silent"), stuck)))
+            .collect();
+        for one in &mut crowd {
+            assert!(futures::poll!(one).is_pending());
+        }
+        assert_eq!(limit.permits.available_permits(), 64 - PER_TARGET);
+        let other = limit.take(&metrics, calls_to("neighbour", "answers"), || async { 1 });
+        assert_eq!(other.await, Some(1));
+        drop(crowd);
+        assert!(
+            limit.targets.by_key().is_empty(),
+            "nothing is kept of what nobody calls"
+        );
     }
 }

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::Runtime;
 use super::call::{ReconcileError, within};
-use super::concurrency_limit::ConcurrencyLimit;
+use super::concurrency_limit::{ConcurrencyLimit, Requester};
 use super::guard;
 use super::pace::{self, Fingerprint, Pacer};
 use super::requeue::Requeue;
@@ -98,6 +98,9 @@ pub trait Reconciler: Send + Sync + 'static {
         cx: &Self::Context,
         object: &Self::Object,
     ) -> impl Future<Output = Result<(Self::Inputs, String), ReconcileError>> + Send;
+
+    /// What the calls for the object go to, as far as the object shows it.
+    fn target(&self, object: &Self::Object) -> Option<String>;
 
     /// What decides which of several processes serves the object.
     fn shard_key(&self, object: &Self::Object, inputs: &Self::Inputs) -> String;
@@ -309,8 +312,13 @@ impl<R: Reconciler> Runner<R> {
         match self.cx.admission(&cached) {
             Admission::Admitted => {
                 let namespace = cached.namespace().unwrap_or_default();
+                let target = self.reconciler.target(&cached);
+                let requester = Requester {
+                    namespace: &namespace,
+                    target: target.as_deref(),
+                };
                 let work = || self.reconcile(&cached);
-                let action = limit.take(&self.cx.runtime().metrics, &namespace, work).await;
+                let action = limit.take(&self.cx.runtime().metrics, requester, work).await;
                 action.unwrap_or_else(Action::await_change)
             }
             Admission::Excluded => Action::await_change(),

@@ -12,11 +12,11 @@ use hyperlink::engine::failure::Class;
 use hyperlink::engine::plan::{Verb, ensure_present};
 use hyperlink::engine::resource::Resource;
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::desired::{link_service, record, subnet, zone, zone_link};
-use crate::fleet::service;
+use crate::desired::{GUEST_SUB, link_service, record, subnet, zone, zone_link};
+use crate::fleet::{Fleet, endpoint, service};
 use crate::sim::{Sim, ensure_absent};
 
 /// Reads the Private Link Service until its operation has failed.
@@ -282,4 +282,30 @@ async fn outage_of_a_subscription_is_known_of_each_resource() {
     .await;
     let known = known.lock().unwrap().len();
     assert_eq!(known, MANY, "of the others the condition is still True");
+}
+
+/// Azure refuses writes into a disabled subscription, and in the end finds nothing of it any more.
+#[rstest]
+#[case::writes_are_refused("PUT", json!({"status": 409, "code": "ReadOnlyDisabledSubscription"}), 45)]
+#[case::nothing_is_found("GET", json!({"status": 404, "code": "SubscriptionNotFound"}), 100)]
+#[tokio::test(start_paused = true)]
+async fn disabled_subscription_of_many_clusters_is_tried_seldom(
+    #[case] method: &str,
+    #[case] answer: Value,
+    #[case] calls_of_each_in_an_hour: usize,
+) {
+    const MANY: usize = 20;
+    let mut fleet = Fleet::new(MANY).await;
+    let endpoints: Vec<_> = (0..MANY).map(|n| endpoint(n, "x").id).collect();
+    endpoints.iter().for_each(|id| fleet.sim.remove(id));
+    let all = json!({"method": method, "path": format!("/subscriptions/{GUEST_SUB}/"), "times": 1_000_000});
+    fleet.sim.faults(&[(all, answer)]);
+    fleet.sim.forget_calls();
+    fleet.run(Duration::from_secs(3_600)).await;
+    let calls = fleet.sim.azure.sent().len();
+    assert!(calls <= MANY * calls_of_each_in_an_hour, "{calls}");
+    fleet.sim.faults(&[]);
+    fleet.run(Duration::from_secs(1_200)).await;
+    let missing = endpoints.iter().filter(|id| fleet.sim.shown(id).is_none()).count();
+    assert_eq!(missing, 0, "of {MANY}, after the subscription is enabled");
 }

@@ -1,4 +1,4 @@
-//! How much memory many custom resources need, each in a namespace of its own.
+//! How much memory many custom resources need, each in a namespace of its own, and how much processor time a start.
 
 use std::path::Path;
 use std::time::Instant;
@@ -17,8 +17,12 @@ use crate::hyperlink::Hyperlink;
 use crate::test_env::TestEnv;
 use crate::wait::eventually;
 
-/// How many custom resources, and how much memory (MiB) a process may need for them.
-const SIZES: [(usize, f64); 2] = [(1_000, 25.0), (10_000, 100.0)];
+/// How many custom resources.
+const SIZES: [usize; 3] = [1_000, 5_000, 50_000];
+/// How much memory (MiB) a process may need for each thousand of them.
+const MEMORY: f64 = 25.0;
+/// How much processor time (s) a start may need for each thousand of them.
+const PROCESSOR: f64 = 1.0;
 /// How many writes run at the same time.
 const AT_ONCE: usize = 16;
 
@@ -31,21 +35,21 @@ pub(super) async fn run(preset: Preset, program: &Path) -> Result<Vec<Figure>> {
     let test_env = test_env(preset, &json!({})).await?;
     let client = test_env.client()?;
     let (mut figures, mut existing) = (Vec::new(), 0);
-    for (objects, goal) in SIZES {
+    for objects in SIZES {
         eprintln!("{objects} custom resources");
         let made = (existing..objects).map(|number| make(&client, &test_env, number));
         stream::iter(made).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
         existing = objects;
         let processes = start(program, &test_env, &format!("-{objects}"), &[]).await?;
         for hyperlink in &processes {
-            figures.extend(measured(hyperlink, objects, goal).await?);
+            figures.extend(measured(hyperlink, objects).await?);
         }
         stop(processes).await?;
     }
     Ok(figures)
 }
 
-async fn measured(hyperlink: &Hyperlink, objects: usize, goal: f64) -> Result<[Figure; 3]> {
+async fn measured(hyperlink: &Hyperlink, objects: usize) -> Result<[Figure; 4]> {
     eventually("every object has had a pass", PATIENCE, || async {
         let (_, metrics) = hyperlink.page("/metrics").await?;
         let reconciles: f64 = metrics.lines().filter_map(reconcile_count).sum();
@@ -54,12 +58,20 @@ async fn measured(hyperlink: &Hyperlink, objects: usize, goal: f64) -> Result<[F
     })
     .await?;
     let rss = hyperlink.process().rss().context("no VmRSS")?;
+    let processor = hyperlink.process().processor_time().context("no times")?;
+    let thousands = objects as f64 / 1_000.0;
     let began = Instant::now();
     let (_, metrics) = hyperlink.page("/metrics").await?;
     let elapsed = began.elapsed().as_secs_f64() * 1_000.0;
     let name = |what: &str| format!("{what} of {}, {objects} custom resources", hyperlink.role().as_str());
     Ok([
-        Figure::new(name("RSS"), mebibytes(rss), "MiB", goal),
+        Figure::new(name("RSS"), mebibytes(rss), "MiB", MEMORY * thousands),
+        Figure::new(
+            name("processor time of a start"),
+            processor.as_secs_f64(),
+            "s",
+            PROCESSOR * thousands,
+        ),
         Figure::without_goal(name("page of metrics"), mebibytes(metrics.len() as u64), "MiB"),
         Figure::without_goal(name("time for a page of metrics"), elapsed, "ms"),
     ])

@@ -158,6 +158,10 @@ impl Reconciler for PrivateEndpointController {
         Ok((inputs, fingerprint))
     }
 
+    fn target(&self, cr: &AzurePrivateLinkService) -> Option<String> {
+        Some(cr.spec.subscription_id.to_ascii_lowercase())
+    }
+
     fn shard_key(&self, cr: &AzurePrivateLinkService, _: &Self::Inputs) -> String {
         cr.spec.subscription_id.clone()
     }

@@ -90,6 +90,11 @@ impl Reconciler for PrivateLinkServiceController {
         Ok((inputs, fingerprint))
     }
 
+    fn target(&self, cr: &AzurePrivateLinkService) -> Option<String> {
+        let service = quota::counted_service(cr)?;
+        Some(service.id.subscription().as_str().to_owned())
+    }
+
     fn shard_key(&self, cr: &AzurePrivateLinkService, inputs: &Self::Inputs) -> String {
         let scope = inputs.management_scope.as_ref();
         let scope = self.settings.serving_scope(cr, scope);
