@@ -37,7 +37,8 @@ pub struct RunSettings {
         display_order = 3
     )]
     pub(super) shard: Shard,
-    /// How many objects each controller reconciles at once. [unit: reconciles at once, per controller]
+    /// How many objects each controller reconciles at once: at most 4 of one namespace, and 16 of one subscription.
+    /// [unit: reconciles at once, per controller]
     #[arg(long, env = "HYPERLINK_CONCURRENCY", value_name = "NUMBER")]
     #[arg(default_value = "64", display_order = 9, value_parser = value_parser!(u16).range(1..))]
     pub(super) concurrency: u16,
