@@ -40,7 +40,7 @@ impl Access {
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": user}}],
             "current-context": "test",
         }))?;
-        std::fs::write(path, &text).with_context(|| format!("write {}", path.display()))?;
+        replace(path, &text).with_context(|| format!("write {}", path.display()))?;
         Self::read(path, None).await
     }
 
@@ -160,4 +160,11 @@ async fn apply(client: &kube::Client, document: Value) -> Result<DynamicObject> 
     api.patch(&name, &PatchParams::apply("e2e").force(), &Patch::Apply(&object))
         .await
         .with_context(|| format!("apply {} {name}", kind.kind))
+}
+
+/// Writes a file in one step: processes of tests that share an environment read it while another one is started.
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    let new = path.with_extension(uuid::Uuid::new_v4().simple().to_string());
+    std::fs::write(&new, text)?;
+    std::fs::rename(new, path)
 }
