@@ -18,7 +18,7 @@ use crate::test_env::TestEnv;
 use crate::wait::eventually;
 
 /// How many custom resources.
-const SIZES: [usize; 3] = [1_000, 5_000, 50_000];
+const SIZES: [usize; 3] = [1_000, 5_000, 10_000];
 /// How much memory (MiB) a process may need for each thousand of them.
 const MEMORY: f64 = 25.0;
 /// How much processor time (s) a start may need for each thousand of them.
