@@ -5,9 +5,8 @@ use std::sync::Arc;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
-use kube::runtime::controller::Action;
 use kube::runtime::reflector::ObjectRef;
-use kube::runtime::{Controller, WatchStreamExt, watcher};
+use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
 use tokio::time::Instant;
 
@@ -24,6 +23,7 @@ use crate::observer::{self, Observer};
 use crate::runtime::concurrency_limit::{ConcurrencyLimit, Requester};
 use crate::runtime::reconcile::{self, Runner};
 use crate::runtime::watch::{Scope, Watchable, changes, each, gone, pages, stored};
+use crate::runtime::work_queue::{Action, WorkQueue};
 
 mod whom;
 
@@ -144,15 +144,15 @@ pub async fn link_services<C: ReconcilesCustomResource<Object = AzurePrivateLink
         let next_writers = runner.cx.arm.observations.next_in_queue();
         next_writers.filter_map(move |id| std::future::ready(next_writer(&runner, &id)))
     };
-    let controller = Controller::for_stream(resources.touched_objects(), known)
-        .watches_stream(changes(clusters), {
+    let queue = WorkQueue::new(resources.touched_objects(), known)
+        .watches(changes(clusters), {
             let runner = Arc::clone(&runner);
             move |cluster| woken(&runner, concerned(&runner.cx.resources, &cluster_index, &cluster))
         })
         .reconcile_on(runner.cx.resources.promoted())
         .reconcile_on(next_writers)
         .reconcile_all_on(changes_for(&scope, &runner));
-    reconcile::run(controller, runner, scope.concurrency, scope.stop).await;
+    reconcile::run(queue, runner, scope.concurrency, scope.stop).await;
 }
 
 /// Runs a controller for the CPO role, over the custom resources and the control planes that own them; and over all
@@ -191,25 +191,25 @@ pub async fn endpoints<C: ReconcilesCustomResource<Object = AzurePrivateLinkServ
         let changed = runner.cx.resources.follow();
         changed.flat_map(move |cr| stream::iter(woken(&runner, siblings(&known, &cr))))
     };
-    let controller = Controller::for_stream(resources.touched_objects(), known)
-        .watches_stream(changes(planes), {
+    let queue = WorkQueue::new(resources.touched_objects(), known)
+        .watches(changes(planes), {
             let runner = Arc::clone(&runner);
             move |control_plane| woken(&runner, in_its_namespace(&runner.cx.resources, &control_plane))
         })
         .reconcile_on(of_siblings)
         .reconcile_on(runner.cx.resources.promoted());
-    let controller = match hosted_clusters {
-        None => controller,
+    let queue = match hosted_clusters {
+        None => queue,
         Some(cluster_index) => {
             let clusters = indexed(hosted_cluster_events(&scope, client), Arc::clone(&cluster_index));
             let runner = Arc::clone(&runner);
-            controller.watches_stream(changes(clusters), move |cluster| {
+            queue.watches(changes(clusters), move |cluster| {
                 woken(&runner, concerned(&runner.cx.resources, &cluster_index, &cluster))
             })
         }
     };
-    let controller = controller.reconcile_all_on(changes_for(&scope, &runner));
-    reconcile::run(controller, runner, scope.concurrency, scope.stop).await;
+    let queue = queue.reconcile_all_on(changes_for(&scope, &runner));
+    reconcile::run(queue, runner, scope.concurrency, scope.stop).await;
 }
 
 /// Runs the observer for the CPO role, over the control planes, the Services that publish them and their custom
@@ -240,28 +240,24 @@ pub async fn control_planes(
         let known = reader.clone();
         custom.flat_map(move |cr| stream::iter(control_planes_of(&known, cr.as_ref())))
     };
-    let controller = Controller::for_stream(changes(planes), reader)
-        .watches_stream(router, of_service.clone())
-        .watches_stream(oauth, of_service.clone())
-        .watches_stream(external_events.touched_objects(), of_service)
+    let queue = WorkQueue::new(changes(planes), reader)
+        .watches(router, of_service.clone())
+        .watches(oauth, of_service.clone())
+        .watches(external_events.touched_objects(), of_service)
         .reconcile_on(of_custom_resources)
         .reconcile_all_on(scope.changes());
     let limit = ConcurrencyLimit::new(Label::Observer, scope.concurrency);
-    reconcile::run_each(controller, limit, scope.stop, move |control_plane, limit| {
+    reconcile::run_each(queue, limit, scope.stop, move |control_plane, limit| {
         let observer = Arc::clone(&observer);
         async move {
             let cx = observer.context();
             let namespace = control_plane.namespace().unwrap_or_default();
             if cx.excluded.contains(&namespace) {
-                return Action::await_change();
+                return Action::AwaitChange;
             }
             let work = || observer::reconcile(control_plane, Arc::clone(&observer));
-            let requester = Requester {
-                namespace: &namespace,
-                target: None,
-            };
-            let action = limit.take(&cx.runtime.metrics, requester, work).await;
-            action.unwrap_or_else(Action::await_change)
+            let action = limit.take(&cx.runtime.metrics, Requester::of(&namespace), work).await;
+            action.unwrap_or(Action::AwaitChange)
         }
     })
     .await;
@@ -284,22 +280,18 @@ pub async fn hosted_clusters(
     });
     let (reader, clusters) = stored(clusters);
     let named = cx.resources.follow().filter_map(async |cr| hosted_cluster_of(&cr));
-    let controller = Controller::for_stream(clusters.touched_objects(), reader)
+    let queue = WorkQueue::new(clusters.touched_objects(), reader)
         .reconcile_on(named)
         .reconcile_all_on(scope.changes());
     let limit = ConcurrencyLimit::new(Label::HostedCluster, scope.concurrency);
-    reconcile::run_each(controller, limit, scope.stop, move |cluster, limit| {
+    reconcile::run_each(queue, limit, scope.stop, move |cluster, limit| {
         let cx = Arc::clone(&cx);
         let only = only.clone();
         async move {
             let namespace = names::control_plane_namespace(&hosted_cluster::reference(&cluster));
             let work = || hosted_cluster::reconcile(cluster, Arc::clone(&cx), only.as_deref());
-            let requester = Requester {
-                namespace: &namespace,
-                target: None,
-            };
-            let action = limit.take(&cx.runtime.metrics, requester, work).await;
-            action.unwrap_or_else(Action::await_change)
+            let action = limit.take(&cx.runtime.metrics, Requester::of(&namespace), work).await;
+            action.unwrap_or(Action::AwaitChange)
         }
     })
     .await;

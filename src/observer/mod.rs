@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
-use kube::runtime::controller::Action;
 use kube::runtime::reflector::Store;
 use kube::{Api, Resource, ResourceExt};
 
@@ -25,6 +24,7 @@ use crate::runtime::call::{ReconcileError, within};
 use crate::runtime::event::{Event, What};
 use crate::runtime::guard;
 use crate::runtime::requeue::Requeue;
+use crate::runtime::work_queue::Action;
 use decide::Verdict;
 
 /// The observer, for the control planes of one Azure cloud.

@@ -155,7 +155,7 @@ impl TestEnv {
 }
 
 fn resync() -> Action {
-    Action::requeue(Duration::from_secs(60))
+    Action::Requeue(Duration::from_secs(60))
 }
 
 #[tokio::test]
@@ -173,7 +173,7 @@ async fn control_plane_is_read_and_served_by_the_shard_of_its_subscription() {
 #[tokio::test]
 async fn each_service_gets_a_custom_resource() {
     let env = TestEnv::new(cluster());
-    assert_eq!(env.reconcile().await, Action::await_change());
+    assert_eq!(env.reconcile().await, Action::AwaitChange);
     let made = SERVICES.map(|name| format!("POST {CUSTOM}/{name}"));
     assert_eq!(env.written(), made);
 }
@@ -185,7 +185,7 @@ async fn oauth_has_no_custom_resource_where_a_route_publishes_it() {
     hcp["spec"]["services"][1]["servicePublishingStrategy"]["type"] = json!("Route");
     cluster.objects.insert(PLANE.into(), hcp);
     let env = TestEnv::new(cluster);
-    assert_eq!(env.reconcile().await, Action::await_change());
+    assert_eq!(env.reconcile().await, Action::AwaitChange);
     assert_eq!(env.written(), [format!("POST {CUSTOM}/private-router")]);
 }
 
@@ -205,7 +205,7 @@ async fn api_servers_refusal_is_reported_once_and_retried_slowly() {
     // The other Service is not affected.
     assert!(env.written().contains(&format!("POST {CUSTOM}/oauth-openshift")));
     env.cluster.lock().unwrap().refused.clear();
-    assert_eq!(env.reconcile().await, Action::await_change());
+    assert_eq!(env.reconcile().await, Action::AwaitChange);
     assert!(env.written().contains(&refused));
 }
 
@@ -216,7 +216,7 @@ async fn failure_over_one_service_keeps_no_other_from_being_served() {
         .refused
         .insert("GET services/private-router".into(), StatusCode::FORBIDDEN);
     let env = TestEnv::new(cluster);
-    assert_eq!(env.reconcile().await, Action::requeue(Duration::from_secs(1)));
+    assert_eq!(env.reconcile().await, Action::Requeue(Duration::from_secs(1)));
     assert_eq!(env.written(), [format!("POST {CUSTOM}/oauth-openshift")]);
 }
 
@@ -230,13 +230,13 @@ async fn definition_that_is_not_installed_is_waited_for_calmly() {
     }
     let env = TestEnv::new(cluster);
     for wait in [1, 2, 4, 8] {
-        assert_eq!(env.reconcile().await, Action::requeue(Duration::from_secs(wait)));
+        assert_eq!(env.reconcile().await, Action::Requeue(Duration::from_secs(wait)));
     }
     let failed = "hyperlink_reconcile_total{controller=\"observer\",result=\"failed\"} 4";
     let text = env.observer.context().runtime.metrics.render().unwrap();
     assert!(text.lines().any(|line| line == failed), "{text}");
     env.cluster.lock().unwrap().refused.clear();
-    assert_eq!(env.reconcile().await, Action::await_change());
+    assert_eq!(env.reconcile().await, Action::AwaitChange);
 }
 
 #[tokio::test]
@@ -274,7 +274,7 @@ async fn service_without_an_address_is_waited_for_without_a_clock() {
         cluster.objects.get_mut(&format!("services/{name}")).unwrap()["status"] = json!({});
     }
     let env = TestEnv::new(cluster);
-    assert_eq!(env.reconcile().await, Action::await_change());
+    assert_eq!(env.reconcile().await, Action::AwaitChange);
     assert_eq!((env.written(), env.notes()), (vec![], vec![]));
 }
 
@@ -306,7 +306,7 @@ async fn nothing_is_created_for_a_control_plane_under_deletion() {
     let hcp = cluster.objects.get_mut("hostedcontrolplanes/example").unwrap();
     hcp["metadata"]["deletionTimestamp"] = json!("2026-08-22T10:00:00Z");
     let env = TestEnv::with(cluster, holding(&external));
-    assert_eq!(env.reconcile().await, Action::await_change());
+    assert_eq!(env.reconcile().await, Action::AwaitChange);
     assert_eq!(env.written(), [""; 0]);
 }
 
@@ -350,7 +350,7 @@ fn holding(service: &Value) -> Store<Service> {
 async fn nothing_is_written_at_rest() {
     let (cluster, external) = at_rest();
     let env = TestEnv::with(cluster, holding(&external));
-    assert_eq!(env.reconcile().await, Action::await_change());
+    assert_eq!(env.reconcile().await, Action::AwaitChange);
     assert_eq!((env.written(), env.notes()), (vec![], vec![]));
 }
 
@@ -360,7 +360,7 @@ async fn external_service_is_judged_as_it_is_and_not_as_it_was() {
     // The cache does not show it yet.
     cluster.objects.insert(EXTERNAL.into(), external.clone());
     let env = TestEnv::new(cluster);
-    assert_eq!(env.reconcile().await, Action::await_change());
+    assert_eq!(env.reconcile().await, Action::AwaitChange);
     assert_eq!(env.written(), [""; 0]);
     // The cache shows a deleted one, and somebody else's has come in its place.
     let (mut cluster, external) = at_rest();
@@ -380,7 +380,7 @@ async fn refused_cluster_publishes_nothing() {
     let custom = cluster.objects.get_mut(&format!("{CUSTOM}/private-router")).unwrap();
     custom["status"]["conditions"][0]["status"] = json!("False");
     let env = TestEnv::new(cluster);
-    assert_eq!(env.reconcile().await, Action::await_change());
+    assert_eq!(env.reconcile().await, Action::AwaitChange);
     assert_eq!(env.written(), [""; 0]);
 }
 
@@ -395,7 +395,7 @@ async fn paused_cluster_is_left_alone_until_the_pause_ends() {
     let action = env.reconcile().await;
     assert_eq!(env.written(), [""; 0]);
     // The end of the pause is waited for, by the clock.
-    assert_ne!(action, Action::await_change());
+    assert_ne!(action, Action::AwaitChange);
     assert_ne!(action, resync());
 }
 

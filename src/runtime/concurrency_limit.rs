@@ -1,5 +1,4 @@
-//! How many reconciles run at once: in all, of one namespace, and with calls to one target. The limit is here and not in
-//! kube's work queue, because that does not show its length.
+//! How many reconciles run at once: in all, of one namespace, and with calls to one target.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +24,16 @@ pub struct Requester<'a> {
     pub namespace: &'a str,
     /// What its calls go to, if that may leave them unanswered.
     pub target: Option<&'a str>,
+}
+
+impl<'a> Requester<'a> {
+    /// A reconcile that calls only the API server.
+    pub fn of(namespace: &'a str) -> Self {
+        Self {
+            namespace,
+            target: None,
+        }
+    }
 }
 
 /// The permits for the reconciles of one controller.
@@ -152,14 +161,6 @@ mod tests {
 
     use super::*;
 
-    /// A namespace whose calls go to no target.
-    fn of(namespace: &str) -> Requester<'_> {
-        Requester {
-            namespace,
-            target: None,
-        }
-    }
-
     fn depth(metrics: &Metrics) -> String {
         let text = metrics.render().unwrap();
         let depth = text
@@ -181,7 +182,7 @@ mod tests {
                     began.send(()).unwrap();
                     end_signal.await.unwrap();
                 };
-                limit.take(&metrics, of("n"), work).await
+                limit.take(&metrics, Requester::of("n"), work).await
             });
             (task, beginning, end)
         };
@@ -209,14 +210,17 @@ mod tests {
         let limit = ConcurrencyLimit::new(Controller::PrivateEndpoint, 64);
         let stuck = || std::future::pending::<()>();
         let mut crowd: Vec<_> = (0..200)
-            .map(|_| Box::pin(limit.take(&metrics, of("crowded"), stuck)))
+            .map(|_| Box::pin(limit.take(&metrics, Requester::of("crowded"), stuck)))
             .collect();
         for one in &mut crowd {
             assert!(futures::poll!(one).is_pending());
         }
         assert_eq!(limit.permits.available_permits(), 64 - PER_NAMESPACE);
         assert_eq!(depth(&metrics), (200 - PER_NAMESPACE).to_string());
-        assert_eq!(limit.take(&metrics, of("neighbour"), || async { 1 }).await, Some(1));
+        assert_eq!(
+            limit.take(&metrics, Requester::of("neighbour"), || async { 1 }).await,
+            Some(1)
+        );
         drop(crowd);
         assert!(limit.namespaces.by_key().is_empty(), "nothing is kept of who has left");
     }

@@ -4,7 +4,6 @@ use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt;
 use kube::ResourceExt;
-use kube::runtime::controller::Action;
 use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
@@ -12,6 +11,7 @@ use super::Runtime;
 use super::call::ReconcileError;
 use super::requeue::Requeue;
 use super::retry::Retry;
+use super::work_queue::Action;
 use crate::metrics::{Controller, ReconcileResult};
 
 /// Runs a reconcile of the object with this UID inside `span`. A panic that is not caught would end the whole
@@ -49,7 +49,7 @@ pub async fn counted(
     let span = tracing::info_span!("reconcile", controller = controller.label(), namespace, name);
     let uid = object.uid().unwrap_or_default();
     if let Err(wait) = runtime.rates.take(&uid, Instant::now()) {
-        return Action::requeue(wait);
+        return Action::Requeue(wait);
     }
     let running = runtime.metrics.reconcile(controller);
     let to_its_end = async {
@@ -61,7 +61,7 @@ pub async fn counted(
     running.end(result);
     match requeue {
         Some(next) => self::requeue(runtime, controller, next),
-        None => Action::await_change(),
+        None => Action::AwaitChange,
     }
 }
 
@@ -69,7 +69,7 @@ pub async fn counted(
 pub(super) fn requeue(runtime: &Runtime, controller: Controller, next: Requeue) -> Action {
     tracing::debug!(again_in_s = next.after.as_secs(), reason = next.why, "requeued");
     runtime.metrics.requeued(controller, next.why);
-    Action::requeue(next.after)
+    Action::Requeue(next.after)
 }
 
 fn after(retry: Retry) -> (ReconcileResult, Option<Requeue>) {

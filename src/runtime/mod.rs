@@ -18,6 +18,7 @@ pub mod retry;
 mod retry_after;
 pub mod watch;
 pub mod watch_health;
+pub mod work_queue;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,13 +1,10 @@
 //! Runs the reconciles of one controller: paces and counts them, and survives panics.
 
-use std::convert::Infallible;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{FutureExt, StreamExt};
 use kube::core::NamespaceResourceScope;
-use kube::runtime::controller::Action;
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
@@ -20,6 +17,7 @@ use super::concurrency_limit::{ConcurrencyLimit, Requester};
 use super::guard;
 use super::pace::{self, Fingerprint, Pacer};
 use super::requeue::Requeue;
+use super::work_queue::{Action, WorkQueue};
 use crate::metrics::{Controller as Label, ReconcileResult, RunningReconcile};
 
 /// After so many rounds of `resync` it is checked whether another process still serves an object, spread over one more.
@@ -214,7 +212,7 @@ impl<R: Reconciler> Runner<R> {
     /// Requeues without a reconcile, at the time until which it has to wait or when another writer is to be answered.
     fn too_early(&self, object: &R::Object, wait: Duration) -> Action {
         let answer = self.cx.next_answer(object);
-        Action::requeue(answer.map_or(wait, |after| after.min(wait)))
+        Action::Requeue(answer.map_or(wait, |after| after.min(wait)))
     }
 
     async fn reconcile(&self, cached: &R::Object) -> Action {
@@ -275,7 +273,7 @@ impl<R: Reconciler> Runner<R> {
         // Another one under the same name comes with the watch.
         let Some(object) = found.filter(|found| found.uid().unwrap_or_default() == begun.uid) else {
             self.forget(&begun.uid);
-            return Ok(Action::await_change());
+            return Ok(Action::AwaitChange);
         };
         let uid = &begun.uid;
         let (inputs, inputs_fingerprint) = self.reconciler.inputs(&self.cx, &object).await?;
@@ -283,7 +281,7 @@ impl<R: Reconciler> Runner<R> {
             self.forget(uid);
             // What decides may change without an event that this process hears of.
             let spread = pace::spread(uid, runtime.resync);
-            return Ok(Action::requeue(runtime.resync * ELSEWHERE_ROUNDS + spread));
+            return Ok(Action::Requeue(runtime.resync * ELSEWHERE_ROUNDS + spread));
         }
         begun.fingerprint = self.fingerprint(&object).with(&inputs_fingerprint);
         if let Some(wait) = self.pacer.early(uid, begun.fingerprint, Instant::now()) {
@@ -300,7 +298,7 @@ impl<R: Reconciler> Runner<R> {
         runtime.retries.over(uid);
         if outcome.released {
             self.forget(uid);
-            return Ok(Action::await_change());
+            return Ok(Action::AwaitChange);
         }
         let fingerprint = self.fingerprint(&outcome.object).with(&inputs_fingerprint);
         self.finish(uid, fingerprint, outcome.requeue);
@@ -319,57 +317,43 @@ impl<R: Reconciler> Runner<R> {
                 };
                 let work = || self.reconcile(&cached);
                 let action = limit.take(&self.cx.runtime().metrics, requester, work).await;
-                action.unwrap_or_else(Action::await_change)
+                action.unwrap_or(Action::AwaitChange)
             }
-            Admission::Excluded => Action::await_change(),
+            Admission::Excluded => Action::AwaitChange,
             Admission::TooMany => {
                 self.forget(&cached.uid().unwrap_or_default());
                 self.cx.report_too_many(&cached).await;
-                Action::await_change()
+                Action::AwaitChange
             }
         }
     }
 }
 
-/// Runs a prepared controller until `stop`; running reconciles end first.
+/// Reconciles what is in the queue until `stop`; running reconciles end first.
 pub async fn run<R: Reconciler>(
-    controller: kube::runtime::Controller<R::Object>,
+    queue: WorkQueue<R::Object>,
     runner: Arc<Runner<R>>,
     concurrency: u16,
     stop: CancellationToken,
 ) {
     let limit = ConcurrencyLimit::new(runner.label, concurrency);
-    run_each(controller, limit, stop, move |object, limit| {
+    run_each(queue, limit, stop, move |object, limit| {
         let runner = Arc::clone(&runner);
         async move { runner.admitted(&limit, object).await }
     })
     .await;
 }
 
-/// Calls `reconcile` for each object of a prepared controller until `stop`; running calls end first. It takes its permit
-/// from the limit.
+/// Calls `reconcile` for what is in the queue until `stop`; running calls end first. It takes its permit from the limit.
 pub async fn run_each<K: ReconciledObject, F: Future<Output = Action> + Send + 'static>(
-    controller: kube::runtime::Controller<K>,
+    queue: WorkQueue<K>,
     limit: ConcurrencyLimit,
     stop: CancellationToken,
-    reconcile: impl Fn(Arc<K>, Arc<ConcurrencyLimit>) -> F + Send + 'static,
+    reconcile: impl Fn(Arc<K>, Arc<ConcurrencyLimit>) -> F,
 ) {
     let limit = Arc::new(limit);
-    let ending = Arc::clone(&limit);
-    let reconciles = controller
-        .graceful_shutdown_on(async move { ending.end_with(stop).await })
-        .run(
-            move |object, limit| reconcile(object, limit).map(Ok::<_, Infallible>),
-            |_, never, _| match *never {},
-            limit,
-        );
-    reconciles
-        .for_each(async |result| {
-            if let Err(error) = result {
-                tracing::debug!(%error, "queue");
-            }
-        })
-        .await;
+    let reconciles = queue.run(stop.clone(), |object| reconcile(object, Arc::clone(&limit)));
+    tokio::join!(limit.end_with(stop), reconciles);
 }
 
 #[cfg(test)]

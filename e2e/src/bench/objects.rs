@@ -1,7 +1,7 @@
 //! How much memory many custom resources need, each in a namespace of its own, and how much processor time a start.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -18,11 +18,13 @@ use crate::test_env::TestEnv;
 use crate::wait::eventually;
 
 /// How many custom resources.
-const SIZES: [usize; 3] = [1_000, 5_000, 10_000];
+const SIZES: [usize; 4] = [1_000, 5_000, 10_000, 50_000];
 /// How much memory (MiB) a process may need for each thousand of them.
 const MEMORY: f64 = 25.0;
 /// How much processor time (s) a start may need for each thousand of them.
 const PROCESSOR: f64 = 1.0;
+/// The time between two scrapes. Each costs as much processor time as many reconciles.
+const SCRAPES: Duration = Duration::from_secs(5);
 /// How many writes run at the same time.
 const AT_ONCE: usize = 16;
 
@@ -50,10 +52,11 @@ pub(super) async fn run(preset: Preset, program: &Path) -> Result<Vec<Figure>> {
 }
 
 async fn measured(hyperlink: &Hyperlink, objects: usize) -> Result<[Figure; 4]> {
-    eventually("every object has had a pass", PATIENCE, || async {
+    eventually("every object has had a reconcile", PATIENCE, || async {
+        tokio::time::sleep(SCRAPES).await;
         let (_, metrics) = hyperlink.page("/metrics").await?;
         let reconciles: f64 = metrics.lines().filter_map(reconcile_count).sum();
-        ensure!(reconciles >= objects as f64, "{reconciles} passes");
+        ensure!(reconciles >= objects as f64, "{reconciles} reconciles");
         Ok(())
     })
     .await?;

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kube::api::{DynamicObject, Patch};
 use kube::core::ApiResource;
-use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt};
 use tokio::time::Instant;
 
@@ -18,6 +17,7 @@ use crate::metrics::{Controller, KubeResource, KubeVerb, ReconcileResult};
 use crate::runtime::call::{ReconcileError, changing, within};
 use crate::runtime::guard;
 use crate::runtime::requeue::Requeue;
+use crate::runtime::work_queue::Action;
 
 /// The namespace and name of a HostedCluster.
 pub fn reference(cluster: &HostedCluster) -> ClusterRef {
@@ -35,7 +35,7 @@ pub async fn reconcile(cached: Arc<HostedCluster>, cx: Arc<Context>, only: Optio
     let is_excluded = only.is_some_and(|only| only != namespace) || cx.excluded.contains(&namespace);
     // Any of the processes may sum up; one of them does.
     if is_excluded || !cx.shard.has(&cluster.to_string()) {
-        return Action::await_change();
+        return Action::AwaitChange;
     }
     let summary = publish_summary(&cx, &cached, &cluster, &namespace);
     let reconcile = async { Ok((ReconcileResult::Ready, Some(summary.await?))) };

@@ -158,13 +158,12 @@ async fn object_added_while_unwatched_is_reconciled_after_the_list() {
         again,
         health,
     };
-    let controller = Controller::for_stream(changes(planes), reader).reconcile_all_on(scope.changes());
-    let reconcile = move |control_plane: Arc<HostedControlPlane>, _| {
+    let queue = WorkQueue::new(changes(planes), reader).reconcile_all_on(scope.changes());
+    let reconcile = move |control_plane: Arc<HostedControlPlane>| {
         reconciles.unbounded_send(control_plane.name_any()).unwrap();
-        async { Ok::<_, ReconcileError>(Action::await_change()) }
+        std::future::ready(Action::AwaitChange)
     };
-    let end = |_, _: &ReconcileError, _| Action::await_change();
-    tokio::spawn(controller.run(reconcile, end, Arc::new(())).for_each(async |_| {}));
+    tokio::spawn(queue.run(scope.stop, reconcile));
     let send = |events: Vec<Event<HostedControlPlane>>| {
         events
             .into_iter()

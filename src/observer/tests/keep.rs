@@ -12,7 +12,7 @@ async fn custom_resource_under_deletion_is_left_until_it_is_gone() {
     let custom = cluster.objects.get_mut(&format!("{CUSTOM}/oauth-openshift")).unwrap();
     custom["metadata"]["deletionTimestamp"] = json!("2026-08-22T10:00:00Z");
     let env = TestEnv::with(cluster, holding(&external));
-    assert_eq!(env.reconcile().await, Action::await_change());
+    assert_eq!(env.reconcile().await, Action::AwaitChange);
     assert_eq!((env.written(), env.notes()), (vec![], vec![]));
 }
 
@@ -49,7 +49,7 @@ async fn host_name_is_withdrawn_only_as_it_was_read() {
     let hcp = cluster.objects.get_mut("hostedcontrolplanes/example").unwrap();
     hcp["spec"]["services"][0]["servicePublishingStrategy"]["route"] = json!({});
     let env = TestEnv::with(cluster, holding(&external));
-    assert_eq!(env.reconcile().await, Action::await_change());
+    assert_eq!(env.reconcile().await, Action::AwaitChange);
     let written = std::mem::take(&mut env.cluster.lock().unwrap().written);
     let [(method, object, body)] = written.as_slice() else {
         panic!("{written:?}");

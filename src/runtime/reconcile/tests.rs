@@ -1,9 +1,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use futures::stream;
+use futures::{StreamExt, stream};
 use http::{Request, Response};
 use kube::client::Body;
-use kube::runtime::Controller;
 use kube::runtime::reflector::store;
 use kube::runtime::watcher::Event;
 use serde_json::json;
@@ -86,7 +85,7 @@ async fn conflicts_in_a_row_wait_longer_and_at_last_count_as_failed() {
         let cached = Arc::new(sample::cr(json!({}), json!({})));
         let action = runner.reconcile(&cached).await;
         let wait = Duration::from_millis(wait);
-        assert_eq!(action, Action::requeue(wait));
+        assert_eq!(action, Action::Requeue(wait));
         tokio::time::sleep(wait).await;
     }
     let text = cx.runtime.metrics.render().unwrap();
@@ -124,7 +123,7 @@ async fn panic_ends_its_reconcile_and_not_the_controller() {
     }
     let events = stream::iter([Ok(cr)]).chain(stream::pending());
     let stop = CancellationToken::new();
-    let controller = tokio::spawn(run(Controller::for_stream(events, reader), runner, 1, stop.clone()));
+    let controller = tokio::spawn(run(WorkQueue::new(events, reader), runner, 1, stop.clone()));
 
     let second = tokio::time::timeout(Duration::from_secs(120), ready.cancelled());
     second.await.expect("a second reconcile");
@@ -165,7 +164,7 @@ async fn object_of_another_shard_is_left_alone_and_not_kept() {
     let runner = Arc::new(Runner::new(Never, Arc::clone(&cx), Label::PrivateEndpoint));
     let uid = cr.metadata.uid.clone().unwrap();
     let spread = pace::spread(&uid, cx.runtime.resync);
-    let again = Action::requeue(cx.runtime.resync * ELSEWHERE_ROUNDS + spread);
+    let again = Action::Requeue(cx.runtime.resync * ELSEWHERE_ROUNDS + spread);
     assert_eq!(runner.reconcile(&cr).await, again);
     assert_eq!(runner.pacer.early(&uid, Fingerprint::default(), Instant::now()), None);
     let text = cx.runtime.metrics.render().unwrap();

@@ -105,7 +105,7 @@ async fn contradicted_status_is_written_five_times_in_ten_minutes() {
         writer.apply_watcher_event(&event);
     }
     let stop = CancellationToken::new();
-    let controller = tokio::spawn(run(Controller::for_stream(received, reader), runner, 1, stop.clone()));
+    let controller = tokio::spawn(run(WorkQueue::new(received, reader), runner, 1, stop.clone()));
 
     // Every change of the object is an event for both.
     for _ in 0..600 {

@@ -65,7 +65,7 @@ async fn of_ten_in_a_namespace_two_have_no_call_and_one_event() {
     let events = stream::iter((0..10).map(|number| Ok(numbered(number)))).chain(stream::pending());
     let stop = CancellationToken::new();
     let controller = tokio::spawn(run(
-        Controller::for_stream(events, reader),
+        WorkQueue::new(events, reader),
         Arc::clone(&runner),
         64,
         stop.clone(),

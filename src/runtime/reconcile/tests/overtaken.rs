@@ -93,7 +93,7 @@ async fn report_of_the_other_role_during_a_reconcile_is_read_soon() {
     let cached = sample::cr(json!({}), json!({}));
     // The other role's event, and what the reconcile itself asked for.
     let action = runner.reconcile(&cached).await;
-    assert_eq!(action, Action::requeue(Duration::from_millis(200)));
+    assert_eq!(action, Action::Requeue(Duration::from_millis(200)));
     tokio::time::sleep(Duration::from_millis(200)).await;
     runner.reconcile(&cached).await;
     let conditions = stored.lock().unwrap()["status"]["conditions"].clone();
