@@ -5,7 +5,6 @@ use std::time::Duration;
 use hyperlink_engine::client::Reconcile;
 use hyperlink_engine::failure::{Class, Failure, NOT_READ_YET};
 use hyperlink_engine::lists::{Asked, LIST_ENDS_IN, Lists, in_time, patience};
-use hyperlink_engine::urgency::Urgency;
 use tokio::time::Instant;
 
 use super::kinds::Kind;
@@ -43,10 +42,11 @@ impl Frontends {
         // A list that was started after this call is new enough, however long it took.
         let since = Instant::now().checked_sub(max_age);
         let shared = self.0.at(&lower(&path));
-        let patience = match reconcile.urgency {
+        let patience = if reconcile.urgency.is_awaited() {
             // There is no other way to a frontend, and the reader gives up in time.
-            Urgency::Awaited => LIST_ENDS_IN + Duration::from_secs(1),
-            routine => patience(routine),
+            LIST_ENDS_IN + Duration::from_secs(1)
+        } else {
+            patience(reconcile.urgency)
         };
         let asked = shared.ask(since, ArmError::delay, patience);
         let (observed, list) = match asked.await {

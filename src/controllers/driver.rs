@@ -28,7 +28,6 @@ use crate::azure::plan::{Outcome, Step, Why};
 use crate::engine::client::Reconcile;
 use crate::engine::execute;
 use crate::engine::failure::Class;
-use crate::engine::urgency::Urgency;
 use crate::hypershift::intent;
 use crate::metrics::KubeVerb;
 use crate::runtime::call::{ReconcileError, changing, within};
@@ -61,7 +60,7 @@ pub async fn decided<R: ServedResource, X>(
     let just_now = times.began.checked_sub(COUNTS_AS_READ).unwrap_or(times.began);
     loop {
         let (decision, extra) = until_decided(cx, reconcile, facts, decide).await;
-        if reconcile.urgency != Urgency::Awaited && !decision.is_as_desired() {
+        if !reconcile.urgency.is_awaited() && !decision.is_as_desired() {
             // What was only put off may be what the decision lacks.
             reconcile = reconcile.awaited();
             facts.forget_unread();

@@ -11,19 +11,25 @@ use crate::hypershift::conditions;
 /// Whether somebody waits for a reconcile of `cr` by `role`, in a process that serves so many objects.
 ///
 /// Nobody does while everything is as desired: the role has recorded what it made, and all its conditions are True and
-/// about the present specification. Whoever forges that only delays that his own resources are verified.
+/// about the present specification. Whoever forges that only delays that his own resources are verified. It is new as
+/// long as the role has recorded nothing at all.
 pub fn urgency(cr: &impl CustomResource, role: Role, lifecycle: Lifecycle, served: usize) -> Urgency {
-    let recorded = cr.annotations().contains_key(role.intent_annotation()) && held_by(cr, role.finalizer());
+    let recorded = [
+        cr.annotations().contains_key(role.intent_annotation()),
+        held_by(cr, role.finalizer()),
+    ];
     let generation = cr.meta().generation;
     let holds = |kind: ConditionType| {
         conditions::get(cr.conditions(), kind).is_some_and(|condition| {
             condition.status == Status::True.as_str() && condition.observed_generation == generation
         })
     };
-    if lifecycle == Lifecycle::Build && recorded && ConditionType::owned_by(role).all(holds) {
-        Urgency::Routine { served }
-    } else {
-        Urgency::Awaited
+    match recorded {
+        [true, true] if lifecycle == Lifecycle::Build && ConditionType::owned_by(role).all(holds) => {
+            Urgency::Routine { served }
+        }
+        [false, false] if lifecycle == Lifecycle::Build => Urgency::New,
+        _ => Urgency::Awaited,
     }
 }
 
@@ -83,6 +89,7 @@ mod tests {
             Urgency::Awaited
         );
         let new = samples::cr(Value::Null, json!({}));
-        assert_eq!(urgency(&new, Role::Ho, Lifecycle::Build, 7), Urgency::Awaited);
+        assert_eq!(urgency(&new, Role::Ho, Lifecycle::Build, 7), Urgency::New);
+        assert_eq!(urgency(&new, Role::Ho, Lifecycle::Teardown, 7), Urgency::Awaited);
     }
 }

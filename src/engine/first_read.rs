@@ -5,7 +5,7 @@ use tokio::time::Instant;
 
 use super::client::CloudClient;
 use super::cloud::{Cloud, ResourceKind};
-use super::inventory::{Listed, Unlisted};
+use super::inventory::{Listed, Unlisted, Worth};
 use super::kind_rules::Resync;
 use super::observation_cache::Deferral;
 use super::read::Reader;
@@ -57,9 +57,10 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
             };
         }
         let serves = if deferred { serves() } else { served };
+        let worth = || Worth::at_most::<C>(serves);
         let row = self
             .inventory
-            .row(self.client, self.reconcile, (kind, key), since, serves);
+            .row(self.client, self.reconcile, (kind, key), since, worth);
         let row = match row.await {
             Ok(row) => row,
             Err(unlisted) => return self.unlisted(kind, key, unlisted),
@@ -77,7 +78,7 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
     /// What is learned of a resource that no list shows.
     fn unlisted(&self, kind: C::Kind, key: &C::Key, unlisted: Unlisted) -> FirstRead<C> {
         match unlisted {
-            Unlisted::NotShown => FirstRead::Nothing,
+            Unlisted::NotShown | Unlisted::Unavailable => FirstRead::Nothing,
             Unlisted::Pending => FirstRead::Enough(self.observations.await_list(kind, key, Instant::now())),
         }
     }

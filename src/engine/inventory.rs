@@ -98,8 +98,10 @@ pub struct Listed {
 /// Why a list shows nothing of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unlisted {
-    /// It does not show it, or cannot be had.
+    /// It does not show it.
     NotShown,
+    /// The list cannot be had, or is not worth its calls.
+    Unavailable,
     /// Another caller is still reading it.
     Pending,
 }
@@ -107,6 +109,42 @@ pub enum Unlisted {
 /// How many rows a list may have for each object that this process serves, where it is not known how many of them the
 /// list would serve.
 const ROWS_EACH: usize = 10;
+
+/// What a list is worth that is still to be read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Worth {
+    /// How many resources it would serve.
+    serves: usize,
+    /// How many rows it may have: with more it costs more than it saves.
+    max_rows: usize,
+}
+
+impl Worth {
+    /// Of a list that spares so many reads.
+    pub(super) fn of<C: Cloud>(serves: usize) -> Self {
+        Self {
+            serves,
+            max_rows: serves * C::PAGE,
+        }
+    }
+
+    /// Of a list that spares so many reads of what is being created. It may be as long as one for those that are ready:
+    /// a refused list is not tried for these either.
+    pub(super) fn of_creations<C: Cloud>(creations: usize, ready: usize) -> Self {
+        Self {
+            serves: creations,
+            max_rows: (creations + ready) * C::PAGE,
+        }
+    }
+
+    /// Of a list that may serve as many as this, of which nothing is known.
+    pub(super) fn at_most<C: Cloud>(serves: usize) -> Self {
+        Self {
+            serves,
+            max_rows: C::PAGE + serves * ROWS_EACH,
+        }
+    }
+}
 
 impl<C: Cloud> Default for Inventory<C> {
     fn default() -> Self {
@@ -131,60 +169,52 @@ impl<C: Cloud> Inventory<C> {
         since: Instant,
         serves: impl FnOnce() -> usize,
     ) -> Result<Listed, Unlisted> {
-        let max_rows = || {
-            let serves = serves();
-            (serves, serves * C::PAGE)
-        };
-        let (listed, _) = self
-            .shown(client, reconcile, (kind, key), since, max_rows, false)
-            .await?;
+        let worth = || Worth::of::<C>(serves());
+        let (listed, _) = self.shown(client, reconcile, (kind, key), since, worth, false).await?;
         Ok(listed)
     }
 
-    /// A resource of which nothing is known, as a list shows it that was started after `since`; a list shows it so once.
-    /// `serves` is how many resources the list may serve.
+    /// A resource with its body, as a list shows it that was started after `since`; a list shows it so once. `worth` is
+    /// called only if there is no such list yet.
     pub(super) async fn row(
         &self,
         client: &impl CloudClient<C>,
         reconcile: Reconcile,
         (kind, key): (C::Kind, &C::Key),
         since: Instant,
-        serves: usize,
+        worth: impl FnOnce() -> Worth,
     ) -> Result<Row, Unlisted> {
-        let max_rows = || (serves, C::PAGE + serves * ROWS_EACH);
-        let (listed, rows) = self
-            .shown(client, reconcile, (kind, key), since, max_rows, true)
-            .await?;
-        let body = rows.bodies().texts.remove(key).ok_or(Unlisted::NotShown)?;
-        let body = serde_json::from_str(&body).map_err(|_| Unlisted::NotShown)?;
+        let (listed, rows) = self.shown(client, reconcile, (kind, key), since, worth, true).await?;
+        let body = rows.bodies().texts.remove(key).ok_or(Unlisted::Unavailable)?;
+        let body = serde_json::from_str(&body).map_err(|_| Unlisted::Unavailable)?;
         Ok(Row { body, listed })
     }
 
-    /// The list with this resource. `serves` gives how many resources it would serve, and how many rows it may have.
+    /// The list with this resource.
     async fn shown(
         &self,
         client: &impl CloudClient<C>,
         reconcile: Reconcile,
         (kind, key): (C::Kind, &C::Key),
         since: Instant,
-        serves: impl FnOnce() -> (usize, usize),
+        worth: impl FnOnce() -> Worth,
         with_bodies: bool,
     ) -> Result<(Listed, Arc<Rows<C::Key>>), Unlisted> {
-        let (rules, list) = list_of::<C>(kind, key).ok_or(Unlisted::NotShown)?;
+        let (rules, list) = list_of::<C>(kind, key).ok_or(Unlisted::Unavailable)?;
         let shared = self.lists.at(&list.address());
         let asked = shared.ask(Some(since), retry_interval, patience(reconcile.urgency));
         let (observed, rows) = match asked.await {
             Asked::Known(known) => known,
             Asked::Pending => return Err(Unlisted::Pending),
             Asked::Reader(reader) => {
-                let (serves, max_rows) = serves();
-                if serves < rules.min_served {
-                    return Err(Unlisted::NotShown);
+                let worth = worth();
+                if worth.serves < rules.min_served {
+                    return Err(Unlisted::Unavailable);
                 }
                 let rows = in_time(client.list(reconcile, kind, &list));
                 let read = async {
                     let rows = rows.await?;
-                    let shown = Rows::of::<C>(&rows, max_rows)?;
+                    let shown = Rows::of::<C>(&rows, worth.max_rows)?;
                     if with_bodies {
                         shown.keep_bodies::<C>(&rows, &self.kept);
                     }
@@ -197,7 +227,7 @@ impl<C: Cloud> Inventory<C> {
                 (observed, rows)
             }
         };
-        let rows = rows.map_err(|_| Unlisted::NotShown)?;
+        let rows = rows.map_err(|_| Unlisted::Unavailable)?;
         let (fingerprint, version) = *rows.shown.get(key).ok_or(Unlisted::NotShown)?;
         let listed = Listed {
             observed,

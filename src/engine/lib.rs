@@ -4,6 +4,7 @@
 pub mod call_budget;
 pub mod client;
 pub mod cloud;
+mod creation_read;
 mod deletion;
 pub mod execute;
 mod failed_reads;

@@ -108,9 +108,10 @@ impl<T, E: Failure> ListReader<'_, T, E> {
 
 /// How long a caller waits for a list that another caller reads, from when that one began.
 pub fn patience(urgency: Urgency) -> Duration {
-    match urgency {
-        Urgency::Awaited => AWAITED_PATIENCE,
-        Urgency::Routine { .. } => ROUTINE_PATIENCE,
+    if urgency.is_awaited() {
+        AWAITED_PATIENCE
+    } else {
+        ROUTINE_PATIENCE
     }
 }
 

@@ -13,7 +13,6 @@ use super::first_read::FirstRead;
 use super::inventory::{Inventory, Listed, Unlisted};
 use super::observation_cache::{ObservationCache, Operation};
 use super::resource::{Observed, Progress};
-use super::urgency::Urgency;
 
 /// What reads need.
 #[derive(Clone, Copy)]
@@ -35,13 +34,16 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
     /// id. If others have put one there, the create that follows is refused, as it holds only for a new resource.
     pub async fn read(&self, kind: C::Kind, key: &C::Key) -> Observed<C> {
         let now = Instant::now();
-        let is_awaited = self.reconcile.urgency == Urgency::Awaited;
+        let is_awaited = self.reconcile.urgency.is_awaited();
         let fresh = self.observations.fresh(key, now);
         if let Some(observed) = fresh.filter(|_| !(is_awaited && self.observations.is_put_off(key))) {
             return observed;
         }
         if !self.observations.knows(key) && key.parent().is_some_and(|parent| self.observations.made_here(&parent)) {
             return Observed::Absent;
+        }
+        if let Some(observed) = self.creation_read(kind, key).await {
+            return observed;
         }
         match self.first_read(kind, key).await {
             FirstRead::Enough(observed) => observed,
@@ -71,7 +73,7 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
             Ok(false) | Err(_) => {}
         }
         let listed = match self.listed(kind, key).await {
-            Err(Unlisted::Pending) if self.reconcile.urgency != Urgency::Awaited => {
+            Err(Unlisted::Pending) if !self.reconcile.urgency.is_awaited() => {
                 if let Some(known) = self.observations.known_until_listed(key, Instant::now()) {
                     return known;
                 }
@@ -98,7 +100,7 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
     /// is known as it is.
     fn not_read(&self, kind: C::Kind, key: &C::Key, error: C::Error) -> Observed<C> {
         let is_limited = error.is_unsent() || (error.class() == Class::Throttled && error.status() != 0);
-        if self.reconcile.urgency == Urgency::Awaited || !is_limited {
+        if self.reconcile.urgency.is_awaited() || !is_limited {
             return self.read_failed(kind, key, error);
         }
         let known = self.observations.postpone(key, &error, Instant::now());
@@ -141,14 +143,14 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
     /// How a list shows a resource that was ready.
     async fn listed(&self, kind: C::Kind, key: &C::Key) -> Result<Listed, Unlisted> {
         let since = self.observations.list_since(key, Instant::now());
-        let since = since.ok_or(Unlisted::NotShown)?;
+        let since = since.ok_or(Unlisted::Unavailable)?;
         let serves = || self.observations.share_a_list(kind, key);
         self.inventory
             .listed(self.client, self.reconcile, (kind, key), since, serves)
             .await
     }
 
-    async fn found(&self, kind: C::Kind, key: &C::Key, body: serde_json::Value) -> Observed<C> {
+    pub(super) async fn found(&self, kind: C::Kind, key: &C::Key, body: serde_json::Value) -> Observed<C> {
         let now = Instant::now();
         let operation = self.observations.operation(key);
         let state = C::progress(&body);

@@ -16,6 +16,7 @@ mod cluster;
 mod contradictions;
 mod counts;
 mod creates;
+mod crowds;
 mod deletions;
 mod desired;
 mod drift;

@@ -98,7 +98,7 @@ impl Bulkhead {
     pub(super) async fn enter(&self, subscription: &SubscriptionId, urgency: Urgency) -> Result<Permit, Class> {
         let lane = self.lane(subscription);
         let of_routine = match urgency {
-            Urgency::Awaited => None,
+            Urgency::Awaited | Urgency::New => None,
             Urgency::Routine { .. } => Some(lane.take(&lane.routine).await?),
         };
         let permit = lane.take(&lane.permits).await?;

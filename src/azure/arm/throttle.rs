@@ -119,7 +119,7 @@ impl State {
         if self.until <= now {
             return None;
         }
-        let next = &mut self.turns[usize::from(urgency != Urgency::Awaited)];
+        let next = &mut self.turns[usize::from(!urgency.is_awaited())];
         let turn = (*next).clamp(self.until, self.until + LAST_TURN);
         *next = turn + GAP;
         Some(turn - now)
@@ -148,7 +148,7 @@ impl Throttle {
             .iter()
             .filter_map(|key| states.get_mut(key)?.wait(draw.urgency, now))
             .max();
-        if exhausted.is_some() || draw.urgency == Urgency::Awaited {
+        if exhausted.is_some() || draw.urgency.is_awaited() {
             return exhausted;
         }
         let mut shares = Vec::new();

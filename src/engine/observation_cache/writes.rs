@@ -13,6 +13,8 @@ use crate::cloud::Cloud;
 pub(super) struct Writes<C: Cloud> {
     /// The operation under way.
     operation: Option<Operation<C>>,
+    /// Whether that operation creates it.
+    creates: bool,
     /// Since when every read has shown the resource in progress.
     changing_since: Option<Instant>,
     /// Whether this process created it, so that nothing is in it that this process did not put there.
@@ -49,6 +51,7 @@ impl<C: Cloud> Writes<C> {
     pub(super) fn begin(&mut self, operation: Operation<C>, made_here: bool) {
         self.changing_since = Some(operation.began);
         self.made_here |= made_here;
+        self.creates = made_here;
         if !operation.deletes {
             self.puts.note_accepted(operation.began);
             self.delete = None;
@@ -95,6 +98,12 @@ impl<C: Cloud> Writes<C> {
     /// Whether the operation under way deletes the resource.
     pub(super) fn is_deleting(&self) -> bool {
         self.operation.as_ref().is_some_and(|operation| operation.deletes)
+    }
+
+    /// When the operation under way began, if it creates the resource.
+    pub(super) fn creation(&self) -> Option<Instant> {
+        let operation = self.operation.as_ref().filter(|_| self.creates)?;
+        Some(operation.began)
     }
 
     /// Whether this process created it, and nobody else can have put something into it.

@@ -1,0 +1,101 @@
+//! Many clusters that are created at once: lists take the place of a read of each zone, before its create and after.
+
+use std::time::Duration;
+
+use hyperlink::engine::plan::ensure_present;
+use hyperlink::engine::urgency::Urgency;
+use serde_json::json;
+
+use crate::desired::GUEST_SUB;
+use crate::fleet::{Fleet, Group, internal, seed_for, zone};
+use crate::sim::Sim;
+
+/// How many clusters are created.
+const CROWD: usize = 60;
+/// The number of creates under way from which on a list costs less than a read of each.
+const FEW: usize = 10;
+/// The time in which all zones are ready.
+const READY: Duration = Duration::from_secs(120);
+
+/// The zones of a crowd, before anything is read. Each is the only resource of its cluster.
+fn crowd() -> Fleet {
+    let groups = (0..CROWD).map(|n| -> Group { vec![Box::new(zone(n, &internal(n)))] });
+    Fleet {
+        sim: Sim::seeded(&seed_for(CROWD)),
+        groups: groups.collect(),
+    }
+}
+
+/// Reconciles each cluster for the first time.
+async fn begin(fleet: &mut Fleet, urgency: Urgency) {
+    fleet.sim.urgency = urgency;
+    for at in 0..CROWD {
+        for desired in &fleet.groups[at] {
+            fleet.sim.reconcile(ensure_present, desired.as_ref()).await;
+        }
+    }
+    fleet.sim.urgency = Urgency::Awaited;
+}
+
+fn missing(fleet: &Fleet) -> usize {
+    let zones = (0..CROWD).map(|n| zone(n, &internal(n)));
+    zones.filter(|zone| fleet.sim.shown(&zone.id).is_none()).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn zones_of_a_crowd_are_read_in_lists_before_and_after() {
+    let mut fleet = crowd();
+    begin(&mut fleet, Urgency::New).await;
+    assert_eq!(fleet.single_reads("/privateDnsZones/"), FEW);
+    let lists = fleet.calls_to("/privateDnsZones");
+    assert!((1..=3).contains(&lists), "{lists}");
+
+    fleet.run(READY).await;
+    assert_eq!(missing(&fleet), 0);
+    assert_eq!(fleet.sim.writes(), CROWD, "each is put once");
+    let singly = fleet.single_reads("/privateDnsZones/");
+    assert!(singly <= 2 * FEW + CROWD / 10, "{singly}");
+    let lists = fleet.calls_to("/privateDnsZones");
+    assert!(lists <= 10, "{lists}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn absence_in_a_list_counts_for_nothing_that_was_recorded() {
+    let mut fleet = crowd();
+    begin(&mut fleet, Urgency::Awaited).await;
+    assert_eq!(fleet.single_reads("/privateDnsZones/"), CROWD);
+    assert_eq!(fleet.calls_to("/privateDnsZones"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn foreign_zone_that_the_list_does_not_show_is_not_written() {
+    let mut fleet = crowd();
+    let theirs = zone(CROWD - 1, &internal(CROWD - 1)).id;
+    let body = json!({"location": "global", "tags": {"owner": "somebody else"}});
+    fleet.sim.install(&theirs, body);
+    let before = fleet.sim.shown(&theirs).unwrap();
+    let lists = json!({"method": "GET", "path": format!("^/subscriptions/{GUEST_SUB}/providers.*/privateDnsZones$"), "times": 1_000});
+    fleet
+        .sim
+        .faults(&[(lists, json!({"status": 200, "body": {"value": []}}))]);
+    begin(&mut fleet, Urgency::New).await;
+    fleet.run(READY).await;
+    assert_eq!(missing(&fleet), 0);
+    assert_eq!(fleet.sim.shown(&theirs).unwrap(), before);
+    let path = theirs.to_string();
+    let sent = fleet.verbs_to(|called| called == path);
+    assert_eq!(sent, "PUT GET", "refused, then read, then left alone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn create_that_fails_is_noticed_beside_a_list() {
+    let mut fleet = crowd();
+    let failed = zone(CROWD - 1, &internal(CROWD - 1));
+    let once = json!({"method": "PUT", "path": format!("{}$", failed.id), "times": 1});
+    let fails = json!({"operation": "fail", "operation_error": {"code": "InternalServerError", "message": "m"}});
+    fleet.sim.faults(&[(once, fails)]);
+    begin(&mut fleet, Urgency::New).await;
+    fleet.run(READY * 2).await;
+    assert_eq!(missing(&fleet), 0, "it is put again");
+    assert_eq!(fleet.sim.writes(), CROWD + 1);
+}
