@@ -24,7 +24,7 @@ const MEMORY: f64 = 25.0;
 /// How much processor time (s) a start may need for each thousand of them.
 const PROCESSOR: f64 = 1.0;
 /// The time between two scrapes. Each costs as much processor time as many reconciles.
-const SCRAPES: Duration = Duration::from_secs(5);
+const SCRAPES: Duration = Duration::from_secs(15);
 /// How many writes run at the same time.
 const AT_ONCE: usize = 16;
 

@@ -291,6 +291,17 @@ impl ConditionHistory {
         of_kind
     }
 
+    /// How often the status of the condition of this type changed, whoever wrote it and however old it was.
+    pub(crate) fn turns(&self, kind: &str) -> usize {
+        let observed = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
+        let statuses: Vec<_> = observed
+            .iter()
+            .filter(|one| one.kind == kind)
+            .map(|one| &one.status)
+            .collect();
+        statuses.windows(2).filter(|two| two[0] != two[1]).count()
+    }
+
     /// Whether a condition of this type ever matched.
     pub(crate) fn ever(&self, kind: &str, like: impl Fn(&Condition) -> bool) -> bool {
         let observed = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
