@@ -23,6 +23,7 @@ mod drift;
 mod failures;
 mod fleet;
 mod front_ends;
+mod frontends;
 mod gate;
 mod headers;
 mod hot_loops;

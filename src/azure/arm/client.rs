@@ -14,12 +14,12 @@ use tokio::time::Instant;
 use url::Url;
 
 use crate::arm::bulkhead::{Bulkhead, Permit};
-use crate::arm::call::Call;
+use crate::arm::call::{Call, CountedCall};
 use crate::arm::error::{ArmError, CALL_BUDGET_EXHAUSTED, TOO_MANY_UNANSWERED};
 use crate::arm::id::{ResourceId, SubscriptionId};
 use crate::arm::message::{conditional, is_sendable, request, retry_after, shows};
 use crate::arm::operation;
-use crate::arm::ports::{CallVerb, Counters, Gate, ObservedCall};
+use crate::arm::ports::{CallVerb, Counters, Gate};
 use crate::arm::throttle::{Budget, Counts, Throttle};
 use crate::arm::transport::{Transport, TransportError};
 use crate::kinds::Kind;
@@ -291,40 +291,36 @@ impl Client {
     }
 
     async fn send(&self, call: Call<'_>, request: Request<Bytes>) -> Result<Answer, ArmError> {
-        let began = Instant::now();
+        let counted = CountedCall::begin(&call, self.counters.as_ref());
         let sent = self.transport.send(call.correlated(request)).await;
-        self.answered(&call, sent, began)
+        self.answered(&call, sent, counted)
     }
 
     /// Sends a write. The gate is asked last, when the transport is ready to send it at once.
     async fn write(&self, call: Call<'_>, request: Request<Bytes>) -> Result<Answer, WriteError<ArmError>> {
         let _permit = self.admitted(&call).await?;
-        let began = Instant::now();
-        let sent = match self.transport.ready().await {
-            Ok(()) if !self.gate.open() => return Err(WriteError::NotLeading),
+        let ready = self.transport.ready().await;
+        if ready.is_ok() && !self.gate.open() {
+            return Err(WriteError::NotLeading);
+        }
+        let counted = CountedCall::begin(&call, self.counters.as_ref());
+        let sent = match ready {
             Ok(()) => self.transport.send(call.correlated(request)).await,
             Err(error) => Err(error),
         };
-        Ok(self.answered(&call, sent, began)?)
+        Ok(self.answered(&call, sent, counted)?)
     }
 
-    /// Counts a call that has ended, and reads its answer.
+    /// Reads the answer to a call.
     fn answered(
         &self,
         call: &Call<'_>,
         sent: Result<Response<Bytes>, TransportError>,
-        began: Instant,
+        counted: CountedCall<'_>,
     ) -> Result<Answer, ArmError> {
         let status = sent.as_ref().map_or(0, |answer| answer.status().as_u16());
         let result = sent.map_err(ArmError::from).and_then(|answer| self.read(call, &answer));
-        let class = result.as_ref().err().map(|error| error.class);
-        self.counters.call(ObservedCall {
-            kind: call.kind,
-            verb: call.verb,
-            status,
-            class,
-            took: began.elapsed(),
-        });
+        counted.end(status, result.as_ref().err().map(|error| error.class));
         result.map_err(|error| self.note_throttling(call, error))
     }
 
