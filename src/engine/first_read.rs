@@ -60,7 +60,7 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
         let worth = || Worth::at_most::<C>(serves);
         let row = self
             .inventory
-            .row(self.client, self.reconcile, (kind, key), since, worth);
+            .row(self.client, self.reconcile, (kind, key), since, worth, &|_| true);
         let row = match row.await {
             Ok(row) => row,
             Err(unlisted) => return self.unlisted(kind, key, unlisted),

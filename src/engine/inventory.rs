@@ -16,7 +16,7 @@ use super::client::{CloudClient, Reconcile};
 use super::cloud::{Cloud, Key, List, ResourceKind};
 use super::failure::{Class, Failure};
 use super::kind_rules::ListRules;
-use super::lists::{Asked, Lists, REFUSED_FOR, in_time, patience};
+use super::lists::{Asked, LIST_TIMEOUT, Lists, REFUSED_FOR, in_time, patience};
 
 /// The shared lists of one process.
 #[derive(Debug)]
@@ -117,6 +117,8 @@ pub(super) struct Worth {
     serves: usize,
     /// How many rows it may have: with more it costs more than it saves.
     max_rows: usize,
+    /// How long the last one may have taken: a slower one is too old when it comes.
+    max_time: Duration,
 }
 
 impl Worth {
@@ -125,15 +127,17 @@ impl Worth {
         Self {
             serves,
             max_rows: serves * C::PAGE,
+            max_time: LIST_TIMEOUT,
         }
     }
 
     /// Of a list that spares so many reads of what is being created. It may be as long as one for those that are ready:
     /// a refused list is not tried for these either.
-    pub(super) fn of_creations<C: Cloud>(creations: usize, ready: usize) -> Self {
+    pub(super) fn of_creations<C: Cloud>(creations: usize, ready: usize, max_time: Duration) -> Self {
         Self {
             serves: creations,
             max_rows: (creations + ready) * C::PAGE,
+            max_time,
         }
     }
 
@@ -142,9 +146,21 @@ impl Worth {
         Self {
             serves,
             max_rows: C::PAGE + serves * ROWS_EACH,
+            max_time: LIST_TIMEOUT,
         }
     }
+
+    /// Whether it spares more calls than it costs, as far as is known.
+    fn is_enough<C: Cloud>(self, rules: &ListRules<C>, lately: Option<(Duration, Arc<Rows<C::Key>>)>) -> bool {
+        let few = self.serves < rules.min_served;
+        let costs_more =
+            lately.is_some_and(|(took, rows)| took > self.max_time || self.serves < rows.shown.len().div_ceil(C::PAGE));
+        !few && !costs_more
+    }
 }
+
+/// Which bodies in a list are kept.
+type Keeps<'a, K> = &'a (dyn Fn(&K) -> bool + Sync);
 
 impl<C: Cloud> Default for Inventory<C> {
     fn default() -> Self {
@@ -170,12 +186,12 @@ impl<C: Cloud> Inventory<C> {
         serves: impl FnOnce() -> usize,
     ) -> Result<Listed, Unlisted> {
         let worth = || Worth::of::<C>(serves());
-        let (listed, _) = self.shown(client, reconcile, (kind, key), since, worth, false).await?;
+        let (listed, _) = self.shown(client, reconcile, (kind, key), since, worth, None).await?;
         Ok(listed)
     }
 
     /// A resource with its body, as a list shows it that was started after `since`; a list shows it so once. `worth` is
-    /// called only if there is no such list yet.
+    /// called only if there is no such list yet; of that the bodies are kept of which `keeps` holds.
     pub(super) async fn row(
         &self,
         client: &impl CloudClient<C>,
@@ -183,8 +199,11 @@ impl<C: Cloud> Inventory<C> {
         (kind, key): (C::Kind, &C::Key),
         since: Instant,
         worth: impl FnOnce() -> Worth,
+        keeps: Keeps<'_, C::Key>,
     ) -> Result<Row, Unlisted> {
-        let (listed, rows) = self.shown(client, reconcile, (kind, key), since, worth, true).await?;
+        let (listed, rows) = self
+            .shown(client, reconcile, (kind, key), since, worth, Some(keeps))
+            .await?;
         let body = rows.bodies().texts.remove(key).ok_or(Unlisted::Unavailable)?;
         let body = serde_json::from_str(&body).map_err(|_| Unlisted::Unavailable)?;
         Ok(Row { body, listed })
@@ -198,7 +217,7 @@ impl<C: Cloud> Inventory<C> {
         (kind, key): (C::Kind, &C::Key),
         since: Instant,
         worth: impl FnOnce() -> Worth,
-        with_bodies: bool,
+        keeps: Option<Keeps<'_, C::Key>>,
     ) -> Result<(Listed, Arc<Rows<C::Key>>), Unlisted> {
         let (rules, list) = list_of::<C>(kind, key).ok_or(Unlisted::Unavailable)?;
         let shared = self.lists.at(&list.address());
@@ -208,20 +227,20 @@ impl<C: Cloud> Inventory<C> {
             Asked::Pending => return Err(Unlisted::Pending),
             Asked::Reader(reader) => {
                 let worth = worth();
-                if worth.serves < rules.min_served {
+                if !worth.is_enough(rules, shared.lately()) {
                     return Err(Unlisted::Unavailable);
                 }
                 let rows = in_time(client.list(reconcile, kind, &list));
                 let read = async {
                     let rows = rows.await?;
                     let shown = Rows::of::<C>(&rows, worth.max_rows)?;
-                    if with_bodies {
-                        shown.keep_bodies::<C>(&rows, &self.kept);
+                    if let Some(keeps) = keeps {
+                        shown.keep_bodies::<C>(&rows, keeps, &self.kept);
                     }
                     Ok(shown)
                 };
                 let (observed, rows) = reader.read(read).await;
-                if let Some(rows) = rows.as_ref().ok().filter(|_| with_bodies) {
+                if let Some(rows) = rows.as_ref().ok().filter(|_| keeps.is_some()) {
                     tokio::spawn(forget_bodies(Arc::downgrade(rows)));
                 }
                 (observed, rows)
@@ -266,14 +285,16 @@ impl<K: Key> Rows<K> {
     }
 
     /// Keeps the bodies, as far as there is room for them.
-    fn keep_bodies<C: Cloud<Key = K>>(&self, rows: &[Value], of_all: &Arc<AtomicUsize>) {
+    fn keep_bodies<C: Cloud<Key = K>>(&self, rows: &[Value], keeps: Keeps<'_, K>, of_all: &Arc<AtomicUsize>) {
         let mut bodies = Bodies {
             texts: HashMap::new(),
             bytes: 0,
             of_all: Arc::clone(of_all),
         };
         for row in rows {
-            let Some(key) = C::key_of(row) else { continue };
+            let Some(key) = C::key_of(row).filter(|key| keeps(key)) else {
+                continue;
+            };
             let text: Box<str> = row.to_string().into();
             if of_all.load(Ordering::Relaxed) + text.len() > MOST_KEPT {
                 break;
@@ -334,5 +355,28 @@ fn retry_interval<E: Failure>(error: &E, failures: u32) -> Duration {
     match error.class() {
         Class::Denied | Class::Invalid => REFUSED_FOR,
         _ => error.delay(failures),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{Key, Kind, Sample};
+
+    #[test]
+    fn list_is_read_only_if_it_spares_more_calls_than_it_costs() {
+        let rows = |many: usize| Rows {
+            shown: (0..many).map(|n| (Key::of(&n.to_string()), (0, None))).collect(),
+            bodies: Mutex::default(),
+        };
+        let rules = Kind::Guarded.rules().list.as_ref().unwrap();
+        let enough = |serves, lately: Option<(u64, usize)>| {
+            let lately = lately.map(|(took, many)| (Duration::from_secs(took), Arc::new(rows(many))));
+            Worth::of_creations::<Sample>(serves, 0, Duration::from_secs(5)).is_enough(rules, lately)
+        };
+        assert_eq!([1, 2].map(|serves| enough(serves, None)), [false, true]);
+        let pages_of_two_rows = [2, 3, 4].map(|serves| enough(serves, Some((1, 5))));
+        assert_eq!(pages_of_two_rows, [false, true, true]);
+        assert!(!enough(9, Some((6, 5))), "it would be too old when it comes");
     }
 }

@@ -48,6 +48,11 @@ pub struct KindRules<C: Cloud> {
 }
 
 impl<C: Cloud> KindRules<C> {
+    /// Whether a list shows such a resource as a read does.
+    pub(crate) fn shown_whole_in_list(&self) -> bool {
+        self.list.as_ref().is_some_and(|list| list.suffices.is_none())
+    }
+
     /// The fields that a kind leaves out: nothing special.
     pub const DEFAULT: Self = Self {
         shared: false,

@@ -18,10 +18,12 @@ use super::urgency::Urgency;
 ///
 /// Rule: D12 in `docs/compatibility.md`.
 pub const REFUSED_FOR: Duration = Duration::from_secs(3_600);
+/// For how long the time that a list took says how long the next one takes.
+const LATELY: Duration = Duration::from_secs(600);
 /// The longest that a list of resources may take. After that it is given up, as many callers wait for it.
 ///
 /// Rule: `docs/decisions/0012-lists-and-reads.md`.
-const LIST_TIMEOUT: Duration = Duration::from_secs(20);
+pub const LIST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The result of a list that does not take too long.
 pub async fn in_time<E: Failure>(list: impl Future<Output = Result<Vec<Value>, E>>) -> Result<Vec<Value>, E> {
@@ -150,6 +152,16 @@ impl<T, E: Failure> Shared<T, E> {
     /// Whether it has failed for so long that nothing is known of what it shows.
     pub fn fails_for_long(&self) -> bool {
         self.last().failed.lasts(Instant::now())
+    }
+
+    /// How long it took lately, and what it showed.
+    pub fn lately(&self) -> Option<(Duration, Arc<T>)> {
+        let last = self.last();
+        let attempt = last
+            .attempt
+            .as_ref()
+            .filter(|attempt| attempt.ended.elapsed() < LATELY)?;
+        Some((attempt.ended - attempt.began, attempt.outcome.clone().ok()?))
     }
 
     fn last(&self) -> std::sync::MutexGuard<'_, LastAttempt<T, E>> {

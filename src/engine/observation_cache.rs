@@ -3,7 +3,7 @@
 //! After a restart everything is read again. What others write between two reads does not show here. So `execute`
 //! invalidates old entries before a write, before a resource is left to others and before a custom resource is let go.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,6 +18,7 @@ use super::write_queue::WriteQueue;
 
 mod absence;
 mod backoff;
+mod creating;
 mod entry;
 mod gone;
 mod inside;
@@ -50,10 +51,15 @@ pub const LONGEST_POLL: Duration = Duration::from_secs(60);
 /// Rule: `docs/decisions/0012-lists-and-reads.md`.
 const COUNTED_ROUNDS: u32 = 6;
 
+/// The entries by key. A table has room for up to twice as many as it holds, so they are not in it.
+type Entries<C> = HashMap<<C as Cloud>::Key, Box<CacheEntry<C>>>;
+
 /// The observation cache of one process.
 #[derive(Debug)]
 pub struct ObservationCache<C: Cloud> {
-    entries: Mutex<HashMap<C::Key, CacheEntry<C>>>,
+    entries: Mutex<Entries<C>>,
+    /// The resources that this process creates, as far as lists are of use for them, and some that are created already.
+    creating: Mutex<HashSet<C::Key>>,
     write_queue: WriteQueue<C::Key>,
     /// The receivers of the resources whose write has come first in the queue.
     waiting: Mutex<Vec<UnboundedSender<C::Key>>>,
@@ -69,6 +75,7 @@ impl<C: Cloud> ObservationCache<C> {
     pub fn new(resync: Duration, record_resync: Duration) -> Self {
         Self {
             entries: Mutex::default(),
+            creating: Mutex::default(),
             write_queue: WriteQueue::default(),
             waiting: Mutex::default(),
             searched: Mutex::default(),
@@ -77,7 +84,7 @@ impl<C: Cloud> ObservationCache<C> {
         }
     }
 
-    fn entries(&self) -> MutexGuard<'_, HashMap<C::Key, CacheEntry<C>>> {
+    fn entries(&self) -> MutexGuard<'_, Entries<C>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -91,23 +98,25 @@ impl<C: Cloud> ObservationCache<C> {
 
     /// What `question` finds in the resource's entry; none if there is no entry.
     fn ask<T>(&self, key: &C::Key, question: impl FnOnce(&CacheEntry<C>) -> T) -> Option<T> {
-        self.entries().get(key).map(question)
+        self.entries().get(key).map(|entry| question(entry))
     }
 
     /// Whether the resource has an entry of which this holds.
     fn holds(&self, key: &C::Key, rule: impl FnOnce(&CacheEntry<C>) -> bool) -> bool {
-        self.entries().get(key).is_some_and(rule)
+        self.entries().get(key).is_some_and(|entry| rule(entry))
     }
 
     /// Changes the resource's entry, if there is one.
     fn edit<T>(&self, key: &C::Key, change: impl FnOnce(&mut CacheEntry<C>) -> T) -> Option<T> {
-        self.entries().get_mut(key).map(change)
+        self.entries().get_mut(key).map(|entry| change(entry))
     }
 
     /// Changes the entry of a resource that was read or written, and makes one if there is none.
     fn update<T>(&self, kind: C::Kind, key: &C::Key, now: Instant, change: impl FnOnce(&mut CacheEntry<C>) -> T) -> T {
         let mut entries = self.entries();
-        let entry = entries.entry(key.clone()).or_insert_with(|| CacheEntry::new(kind, now));
+        let entry = entries
+            .entry(key.clone())
+            .or_insert_with(|| Box::new(CacheEntry::new(kind, now)));
         entry.observation.note_read(now);
         change(entry)
     }
@@ -157,7 +166,7 @@ impl<C: Cloud> ObservationCache<C> {
 
     /// Makes the next read of the resource due at once.
     pub fn invalidate(&self, key: &C::Key, now: Instant) {
-        self.edit(key, |entry| entry.observation.due_at(now));
+        self.edit(key, |entry| entry.observation.invalidate(now));
     }
 
     /// Makes the next read of the resource due within `wait`, if it is not due sooner.

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use hyperlink::azure::cloud::Observed;
 use hyperlink::engine::plan::ensure_present;
 use hyperlink::engine::urgency::Urgency;
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::desired::GUEST_SUB;
-use crate::fleet::{Fleet, Group, internal, seed_for, zone};
+use crate::fleet::{Fleet, Group, internal, nat_subnet, seed_for, service, zone};
 use crate::sim::Sim;
 
 /// How many clusters are created.
@@ -29,7 +31,7 @@ fn crowd() -> Fleet {
 /// Reconciles each cluster for the first time.
 async fn begin(fleet: &mut Fleet, urgency: Urgency) {
     fleet.sim.urgency = urgency;
-    for at in 0..CROWD {
+    for at in 0..fleet.groups.len() {
         for desired in &fleet.groups[at] {
             fleet.sim.reconcile(ensure_present, desired.as_ref()).await;
         }
@@ -57,6 +59,37 @@ async fn zones_of_a_crowd_are_read_in_lists_before_and_after() {
     assert!(singly <= 2 * FEW + CROWD / 10, "{singly}");
     let lists = fleet.calls_to("/privateDnsZones");
     assert!(lists <= 10, "{lists}");
+}
+
+/// Azure shows a service from its PUT on, in progress for longer than the first wait.
+#[tokio::test(start_paused = true)]
+async fn services_that_a_list_shows_in_progress_are_read_again_soon() {
+    let mut sim = Sim::seeded(&seed_for(CROWD));
+    for n in 0..CROWD {
+        sim.until_present(&nat_subnet(n)).await;
+    }
+    let groups = (0..CROWD).map(|n| -> Group { vec![Box::new(service(n))] });
+    let mut fleet = Fleet {
+        groups: groups.collect(),
+        sim,
+    };
+    fleet.sim.forget_calls();
+    begin(&mut fleet, Urgency::New).await;
+    fleet.run(Duration::from_secs(40)).await;
+    let ready = (0..CROWD).filter(|n| {
+        let known = fleet.sim.observations.fresh(&service(*n).owned.id, Instant::now());
+        matches!(known, Some(Observed::Found(body)) if body["properties"]["provisioningState"] == "Succeeded")
+    });
+    assert_eq!(ready.count(), CROWD, "each is known to be ready");
+    assert_eq!(fleet.sim.writes(), CROWD);
+    let (lists, singly) = (
+        fleet.calls_to("/privateLinkServices"),
+        fleet.single_reads("/privateLinkServices/"),
+    );
+    assert!(
+        singly <= CROWD + 2 * FEW && (1..=10).contains(&lists),
+        "{singly} {lists}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -20,7 +20,7 @@ pub(super) struct Backoff<C: Cloud> {
     /// Failed writes since it was last as desired: the more, the longer is the wait.
     writes: u32,
     /// How the last write failed; none once the resource is as desired.
-    failing: Option<FailingWrite<C>>,
+    failing: Option<Box<FailingWrite<C>>>,
 }
 
 /// Writes that have failed in the same way.
@@ -44,10 +44,10 @@ impl<C: Cloud> Backoff<C> {
     pub(super) fn note_write(&mut self, error: &C::Error, now: Instant) -> Duration {
         self.writes = self.writes.saturating_add(1);
         let same = self.failing.as_ref().filter(|last| last.error.code() == error.code());
-        self.failing = Some(FailingWrite {
+        self.failing = Some(Box::new(FailingWrite {
             since: same.map_or(now, |last| last.since),
             error: error.clone(),
-        });
+        }));
         error.delay(self.writes)
     }
 

@@ -1,11 +1,11 @@
 //! What no reconcile reads any more: it does not count as under way, and is forgotten later.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{CacheEntry, ObservationCache};
+use super::{Entries, ObservationCache};
 use crate::cloud::Cloud;
 
 /// A resource whose read has been due for this long is read by no reconcile now. Its custom resource is gone, paused or
@@ -75,7 +75,7 @@ impl<C: Cloud> ObservationCache<C> {
     }
 }
 
-fn forget<C: Cloud>(entries: &mut HashMap<C::Key, CacheEntry<C>>, now: Instant) {
+fn forget<C: Cloud>(entries: &mut Entries<C>, now: Instant) {
     entries.retain(|_, entry| !entry.is_absent_and_idle() || entry.observation.overdue(now) <= UNATTENDED_AFTER);
     let known = entries.len();
     entries.retain(|_, entry| entry.observation.overdue(now) <= FORGET_AFTER);
@@ -84,7 +84,7 @@ fn forget<C: Cloud>(entries: &mut HashMap<C::Key, CacheEntry<C>>, now: Instant) 
     }
 }
 
-fn invalidate_inside<C: Cloud>(entries: &mut HashMap<C::Key, CacheEntry<C>>) {
+fn invalidate_inside<C: Cloud>(entries: &mut Entries<C>) {
     for entry in entries.values_mut() {
         entry.writes.others_may_write();
     }

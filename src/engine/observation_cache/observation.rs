@@ -40,6 +40,8 @@ pub(super) struct Observation<C: Cloud> {
     read_at: Instant,
     /// Whether a list, or a read for something else, has shown it since: that is not enough for a write.
     only_listed: bool,
+    /// Whether the next read has to be one of the resource itself.
+    by_itself: bool,
     /// When the next read is due.
     due: Instant,
     /// Until then a reconcile that runs anyway does not read it.
@@ -73,6 +75,7 @@ impl<C: Cloud> Observation<C> {
             observed: None,
             read_at: now,
             only_listed: false,
+            by_itself: false,
             due: now,
             good_until: now,
             deferral: None,
@@ -92,6 +95,7 @@ impl<C: Cloud> Observation<C> {
     pub(super) fn note_read(&mut self, now: Instant) {
         self.read_at = now;
         self.only_listed = false;
+        self.by_itself = false;
         self.deferral = None;
         self.passed_over = false;
     }
@@ -203,6 +207,27 @@ impl<C: Cloud> Observation<C> {
         self.passed_over = false;
         self.hold_from(listed.observed, hold);
         self.observed()
+    }
+
+    /// Notes that what was observed last is how a list shows the resource, which may be ready by now.
+    pub(super) fn note_only_listed(&mut self, listed: Listed, hold: Hold) {
+        self.read_at = listed.observed;
+        self.only_listed = true;
+        if self.listable {
+            self.listed = Some(listed.fingerprint);
+            self.hold_from(listed.observed, hold);
+        }
+    }
+
+    /// Makes the next read due now, and one of the resource itself.
+    pub(super) fn invalidate(&mut self, now: Instant) {
+        self.due_at(now);
+        self.by_itself = true;
+    }
+
+    /// The earliest start of a list that may show more than is known; none if the resource itself has to be read.
+    pub(super) fn listed_after(&self) -> Option<Instant> {
+        (!self.by_itself).then_some(self.read_at + Duration::from_nanos(1))
     }
 
     /// The earliest start of a list, at most `max_age` ago, that may show it unchanged; none if it is not ready.

@@ -73,32 +73,6 @@ impl<C: Cloud> ObservationCache<C> {
         listable.filter(|(other, _)| list.shows(other)).count()
     }
 
-    /// How many resources that one list with this one would show are being created by this process.
-    pub(crate) fn creations(&self, kind: C::Kind, key: &C::Key) -> usize {
-        let Some((_, list)) = list_of::<C>(kind, key) else {
-            return 0;
-        };
-        let entries = self.entries();
-        let creations = entries
-            .iter()
-            .filter(|(_, entry)| entry.kind == kind && entry.writes.creation().is_some());
-        creations.filter(|(other, _)| list.shows(other)).count()
-    }
-
-    /// When the creation of the resource by this process began, if it is under way.
-    pub(crate) fn creation(&self, key: &C::Key) -> Option<Instant> {
-        self.ask(key, |entry| entry.writes.creation()).flatten()
-    }
-
-    /// Stores that a resource was read by nothing but this list: before a write it is read by itself.
-    pub(crate) fn only_listed(&self, kind: C::Kind, key: &C::Key, listed: Listed) {
-        let hold = self.hold(kind, key);
-        self.edit(key, |entry| {
-            entry.observation.note_listed(listed, listed.observed);
-            entry.observation.confirm_by_list(listed, hold);
-        });
-    }
-
     /// What was observed of the resource before, if a list shows it as it was when it was last read.
     pub fn unchanged(&self, key: &C::Key, listed: Listed) -> Option<Observed<C>> {
         let mut entries = self.entries();
@@ -127,7 +101,9 @@ impl<C: Cloud> ObservationCache<C> {
         store: impl FnOnce(&mut CacheEntry<C>, Observed<C>),
     ) -> Observed<C> {
         let mut entries = self.entries();
-        let entry = entries.entry(key.clone()).or_insert_with(|| CacheEntry::new(kind, now));
+        let entry = entries
+            .entry(key.clone())
+            .or_insert_with(|| Box::new(CacheEntry::new(kind, now)));
         if entry.observation.deferral().is_none()
             && let Some(known) = entry.observation.observed()
         {

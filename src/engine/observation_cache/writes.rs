@@ -11,8 +11,8 @@ use crate::cloud::Cloud;
 /// The writes of one resource by this process.
 #[derive(Debug, Default)]
 pub(super) struct Writes<C: Cloud> {
-    /// The operation under way.
-    operation: Option<Operation<C>>,
+    /// The operation under way; most resources are at rest.
+    operation: Option<Box<Operation<C>>>,
     /// Whether that operation creates it.
     creates: bool,
     /// Since when every read has shown the resource in progress.
@@ -20,7 +20,7 @@ pub(super) struct Writes<C: Cloud> {
     /// Whether this process created it, so that nothing is in it that this process did not put there.
     made_here: bool,
     /// The last DELETE of it that the cloud accepted and that has not failed.
-    delete: Option<AcceptedDelete<C>>,
+    delete: Option<Box<AcceptedDelete<C>>>,
     /// The PUTs since it was last as desired.
     pub(super) puts: Puts,
 }
@@ -56,7 +56,7 @@ impl<C: Cloud> Writes<C> {
             self.puts.note_accepted(operation.began);
             self.delete = None;
         }
-        self.operation = Some(operation);
+        self.operation = Some(Box::new(operation));
     }
 
     /// Notes that nothing is under way any more. Returns whether an operation of this process was.
@@ -92,7 +92,7 @@ impl<C: Cloud> Writes<C> {
 
     /// The operation under way.
     pub(super) fn operation(&self) -> Option<&Operation<C>> {
-        self.operation.as_ref()
+        self.operation.as_deref()
     }
 
     /// Whether the operation under way deletes the resource.
@@ -118,10 +118,10 @@ impl<C: Cloud> Writes<C> {
 
     /// Notes that the cloud accepted a DELETE, and what it names the operation.
     pub(super) fn note_delete(&mut self, operation: Option<C::OperationId>) {
-        self.delete = Some(AcceptedDelete {
+        self.delete = Some(Box::new(AcceptedDelete {
             operation,
             succeeded: false,
-        });
+        }));
     }
 
     /// Notes whether the DELETE succeeded.
@@ -135,7 +135,7 @@ impl<C: Cloud> Writes<C> {
 
     /// The DELETE that the cloud accepted and that has not failed.
     pub(super) fn delete(&self) -> Option<&AcceptedDelete<C>> {
-        self.delete.as_ref()
+        self.delete.as_deref()
     }
 }
 

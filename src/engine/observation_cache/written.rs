@@ -26,6 +26,9 @@ impl<C: Cloud> ObservationCache<C> {
         let change = i64::from(made_here) - i64::from(operation.deletes);
         self.update(kind, key, operation.began, |entry| entry.begin(operation, made_here));
         self.changes_inside(kind, key, change);
+        if made_here {
+            self.note_creation(kind, key);
+        }
     }
 
     /// Stores what an accepted write changes; none if it deletes. Of several changes the first one is reported.
