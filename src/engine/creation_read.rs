@@ -47,7 +47,7 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
             };
             Worth::of_creations::<C>(serves, ready, AGE)
         };
-        let keeps = |key: &C::Key| self.observations.is_being_created(key);
+        let keeps = |key: &C::Key| self.observations.is_unread(key);
         let row = self
             .inventory
             .row(self.client, self.reconcile, (kind, key), since, worth, &keeps);

@@ -2,6 +2,7 @@
 //! and what they report meanwhile. The API server's audit log and the simulator's journal are the witnesses.
 
 mod candidate;
+mod crowd;
 mod cut_off;
 mod evidence;
 mod life;

@@ -32,9 +32,9 @@ impl<C: Cloud> ObservationCache<C> {
         .flatten()
     }
 
-    /// Whether the resource is being created.
-    pub(crate) fn is_being_created(&self, key: &C::Key) -> bool {
-        self.holds(key, |entry| entry.writes.creation().is_some())
+    /// Whether somebody may take the resource's body from a list: it is being created, or nothing is known of it.
+    pub(crate) fn is_unread(&self, key: &C::Key) -> bool {
+        self.ask(key, |entry| entry.writes.creation().is_some()).unwrap_or(true)
     }
 
     /// How many of the resources that one list with this one would show were put in the `span` before now: about as many

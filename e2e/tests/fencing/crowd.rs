@@ -1,0 +1,88 @@
+//! Leaders that change while as many clusters come up as a load balancer takes: killed first, then replaced one after
+//! another as in a rolling update, and an API server that stops for a while in between.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::azure_sim::Preset;
+use e2e::hosted_cluster::HostedCluster;
+use e2e::hyperlink::Role;
+use e2e::process::signal;
+use e2e::shared_env::{control, nothing_is_left_of};
+use e2e::test_env::Call;
+use e2e::{TestEnv, scenario};
+use futures::future::try_join_all;
+use serde_json::json;
+
+use crate::candidate::{Candidate, Identity, LIFE, RENEW_DEADLINE};
+use crate::evidence::{built_once, writes};
+
+const CROWD: usize = 8;
+const ROLES: [Role; 2] = [Role::Ho, Role::Cpo];
+
+#[test]
+fn crowd_is_built_once_while_leaders_are_killed_and_replaced() {
+    scenario(async {
+        let test_env = TestEnv::local(Preset::Fast).await?;
+        // Nobody is done before the last leader begins: each cluster has several writes one after another.
+        let slow = json!([{"match": {"method": "PUT", "times": 1_000_000}, "do": {"delay_ms": 1_000}}]);
+        control(&test_env, reqwest::Method::PUT, "/faults", slow).await?;
+        let firsts = try_join_all(ROLES.map(|role| leader(&test_env, role, Identity::First))).await?;
+        let twins = try_join_all(ROLES.map(|role| standby(&test_env, role, Identity::Twin))).await?;
+
+        let name = |n| format!("crowd{n}");
+        let cluster = |n| HostedCluster::new(&test_env, &name(n)).with_base_domain(&format!("{}.example.com", name(n)));
+        let crowd: Vec<_> = (0..CROWD).map(cluster).collect();
+        try_join_all(crowd.iter().map(|cluster| cluster.create(&test_env))).await?;
+        for first in &firsts {
+            writes(&test_env, first).await?;
+        }
+        drop(firsts);
+        for twin in &twins {
+            twin.leads().await?;
+        }
+        pause_api_server(&test_env).await?;
+        let mut leaders = Vec::new();
+        for (role, twin) in ROLES.into_iter().zip(twins) {
+            let next = standby(&test_env, role, Identity::First).await?;
+            twin.hyperlink.stop().await?;
+            next.leads().await?;
+            leaders.push(next);
+        }
+
+        for cluster in &crowd {
+            cluster.becomes_available(&test_env, LIFE).await?;
+        }
+        built_once(&test_env).await?;
+        let since = test_env.oracle().last_call().await?;
+        try_join_all(crowd.iter().map(|cluster| cluster.becomes_reachable(&test_env, LIFE))).await?;
+        let calls = test_env.oracle().journal(since).await?;
+        ensure!(!calls.iter().any(Call::is_write), "written though all is as desired");
+        try_join_all(crowd.iter().map(|cluster| cluster.delete(&test_env, LIFE))).await?;
+        for cluster in &crowd {
+            nothing_is_left_of(&test_env, cluster, &[]).await?;
+        }
+        Ok(())
+    });
+}
+
+async fn leader(test_env: &TestEnv, role: Role, identity: Identity) -> Result<Candidate> {
+    let candidate = Candidate::start(test_env, role, identity).await?;
+    candidate.leads().await?;
+    Ok(candidate)
+}
+
+async fn standby(test_env: &TestEnv, role: Role, identity: Identity) -> Result<Candidate> {
+    let candidate = Candidate::start(test_env, role, identity).await?;
+    candidate.stands_by().await?;
+    Ok(candidate)
+}
+
+/// Stops the API server for as long as no leader has to give up.
+async fn pause_api_server(test_env: &TestEnv) -> Result<()> {
+    let pids = test_env.control_plane().pids();
+    let api_server = *pids.first().context("no API server")?;
+    signal(api_server, "STOP")?;
+    tokio::time::sleep(RENEW_DEADLINE - Duration::from_secs(2)).await;
+    signal(api_server, "CONT")
+}
