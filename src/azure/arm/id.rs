@@ -1,5 +1,6 @@
 //! ARM ids, subscriptions and regions: parsed once, printed in the casing ARM documents, compared the way ARM does.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
@@ -97,10 +98,13 @@ pub fn location(text: &str) -> String {
 pub struct ResourceId {
     subscription: SubscriptionId,
     group: String,
-    provider: String,
+    provider: Segment,
     /// (type, name), outermost first; never empty.
-    path: Vec<(String, String)>,
+    path: Vec<(Segment, String)>,
 }
+
+/// A fixed segment. That of a known kind takes no memory: there are tens of thousands of ids.
+type Segment = Cow<'static, str>;
 
 impl ResourceId {
     /// The id of a resource of `kind`; `names` outermost first, as many as the kind's type has levels.
@@ -112,12 +116,12 @@ impl ResourceId {
         let path = types
             .iter()
             .zip(names)
-            .map(|(t, n)| ((*t).to_owned(), (*n).to_owned()))
+            .map(|(t, n)| (Cow::Borrowed(*t), (*n).to_owned()))
             .collect();
         Self {
             subscription: subscription.clone(),
             group: group.to_owned(),
-            provider: kind.spec().provider.to_owned(),
+            provider: Cow::Borrowed(kind.spec().provider),
             path,
         }
         .checked(kind)
@@ -149,12 +153,12 @@ impl ResourceId {
         }
         let path = path
             .chunks(2)
-            .map(|pair| (pair[0].to_owned(), pair[1].to_owned()))
+            .map(|pair| (Cow::Owned(pair[0].to_owned()), pair[1].to_owned()))
             .collect();
         let id = Self {
             subscription: SubscriptionId::parse(subscription)?,
             group: (*group).to_owned(),
-            provider: (*provider).to_owned(),
+            provider: Cow::Owned((*provider).to_owned()),
             path,
         };
         Ok(id.canonical())
@@ -178,9 +182,9 @@ impl ResourceId {
     /// Gives the fixed segments of known types their documented casing.
     fn canonical(mut self) -> Self {
         if let Some(spec) = self.kind().map(Kind::spec) {
-            spec.provider.clone_into(&mut self.provider);
+            self.provider = Cow::Borrowed(spec.provider);
             for (slot, name) in self.path.iter_mut().zip(spec.path) {
-                (*name).clone_into(&mut slot.0);
+                slot.0 = Cow::Borrowed(name);
             }
         }
         self
@@ -235,7 +239,7 @@ impl ResourceId {
             && self.starts_with(&outer.path)
     }
 
-    fn starts_with(&self, path: &[(String, String)]) -> bool {
+    fn starts_with(&self, path: &[(Segment, String)]) -> bool {
         self.path
             .iter()
             .zip(path)
