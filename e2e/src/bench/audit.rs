@@ -1,4 +1,4 @@
-//! What Hyperlink wrote to Kubernetes, counted in the API server's own audit log.
+//! What Hyperlink asked of Kubernetes, counted in the API server's own audit log.
 
 use std::path::{Path, PathBuf};
 
@@ -8,6 +8,7 @@ use serde::Deserialize;
 use crate::roles;
 
 const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
+const READS: [&str; 2] = ["get", "list"];
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -54,22 +55,35 @@ impl Audit {
     ///
     /// The log cannot be read, or has a line in another form.
     pub fn writes(&self) -> Result<Vec<String>> {
+        self.requests(&WRITES)
+    }
+
+    /// Their reads since then, such as `get services`. Those of leases do not count, nor do watches.
+    ///
+    /// # Errors
+    ///
+    /// The log cannot be read, or has a line in another form.
+    pub fn reads(&self) -> Result<Vec<String>> {
+        self.requests(&READS)
+    }
+
+    fn requests(&self, verbs: &[&str]) -> Result<Vec<String>> {
         let account_prefix = format!("system:serviceaccount:{}:", roles::NAMESPACE);
-        let mut writes = Vec::new();
+        let mut requests = Vec::new();
         for line in whole_lines(&self.log)?.lines().skip(self.from) {
             let line: Line = serde_json::from_str(line).context("an audit line")?;
             let Some(object) = line.object_ref else { continue };
             let counts = line.user.username.starts_with(&account_prefix)
-                && WRITES.contains(&line.verb.as_str())
+                && verbs.contains(&line.verb.as_str())
                 && object.resource != "leases"
                 // The API server answers such a review and never stores it.
                 && object.resource != "selfsubjectaccessreviews";
             if counts {
                 let part = if object.subresource.is_empty() { "" } else { "/" };
-                writes.push(format!("{} {}{part}{}", line.verb, object.resource, object.subresource));
+                requests.push(format!("{} {}{part}{}", line.verb, object.resource, object.subresource));
             }
         }
-        Ok(writes)
+        Ok(requests)
     }
 }
 
@@ -91,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn writes_of_hyperlink_count_but_for_leases_and_reads() {
+    fn requests_of_hyperlink_count_but_for_leases_and_reviews() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         let line = |verb: &str, user: &str, resource: &str| json!({"verb": verb, "user": {"username": user}, "objectRef": {"resource": resource, "subresource": "status"}});
         let ho = "system:serviceaccount:hyperlink:ho";
@@ -108,5 +122,6 @@ mod tests {
         }
         write!(file, "{{half").unwrap();
         assert_eq!(audit.writes().unwrap(), ["patch azureprivatelinkservices/status"]);
+        assert_eq!(audit.reads().unwrap(), ["get services/status"]);
     }
 }

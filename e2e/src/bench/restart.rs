@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
 use serde_json::json;
 
+use super::audit::Audit;
 use super::crowd::{Crowd, clusters, nat_subnet, with_nat_subnet};
 use super::figures::Figure;
 use super::{PATIENCE, Report, count};
@@ -119,9 +120,11 @@ async fn start_and_rest(crowd: &Crowd) -> Result<Vec<Figure>> {
     tokio::time::sleep(COUNTED).await;
     let first = oracle.journal(since).await?;
     let since = oracle.last_call().await?;
+    let audit = Audit::begin(crowd.test_env().control_plane().audit_log())?;
     tokio::time::sleep(COUNTED).await;
     let rest = oracle.journal(since).await?;
     let each = rest.len() as f64 / CLUSTERS as f64;
+    let kubernetes = audit.reads()?;
     let throttled = |calls: &[Call]| count(calls, |call| call.status == 429);
     let mut figures = vec![
         Figure::new(name("calls in the first 5 minutes"), first.len() as f64, "calls", 60.0),
@@ -133,7 +136,22 @@ async fn start_and_rest(crowd: &Crowd) -> Result<Vec<Figure>> {
             0.0,
         ),
         Figure::new(name("calls per cluster in the next 5 minutes"), each, "calls", 0.3),
+        Figure::without_goal(
+            name("reads of Kubernetes per cluster in the next 5 minutes"),
+            kubernetes.len() as f64 / CLUSTERS as f64,
+            "reads",
+        ),
     ];
+    let mut resources: Vec<_> = kubernetes.iter().collect();
+    resources.sort();
+    for same in resources.chunk_by(|one, other| one == other) {
+        let what = format!("{} per cluster in the next 5 minutes", same[0]);
+        figures.push(Figure::without_goal(
+            name(&what),
+            same.len() as f64 / CLUSTERS as f64,
+            "reads",
+        ));
+    }
     for (role, memory) in crowd.memory()? {
         figures.push(Figure::new(
             format!("RSS of {role}, {CLUSTERS} clusters"),
