@@ -49,7 +49,9 @@ pub(super) async fn serve(
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    let (secure, router, limit) = (secure.cloned(), router.clone(), limit.clone());
+                    let secure = secure.cloned();
+        let router = router.clone();
+        let limit = limit.clone();
                     open.spawn(async move { connection(stream, secure.as_ref(), router, &limit).await });
                 }
                 Err(error) => {

@@ -61,7 +61,8 @@ impl ManagementScope {
 
 impl std::fmt::Display for ManagementScope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (subscription, group) = (&self.subscription, &self.resource_group);
+        let subscription = &self.subscription;
+        let group = &self.resource_group;
         write!(f, "/subscriptions/{subscription}/resourceGroups/{group}")
     }
 }

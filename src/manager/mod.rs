@@ -235,7 +235,8 @@ struct Leases {
 
 fn leases(config: &Config, role: Role) -> Option<Leases> {
     let run = config.run.as_ref()?;
-    let (lease, shard) = (&run.lease, run.shard);
+    let lease = &run.lease;
+    let shard = run.shard;
     let name = match &config.scope.namespace {
         Some(scope) if *scope != lease.namespace => format!("hyperlink-{role}-{scope}"),
         _ => format!("hyperlink-{role}"),

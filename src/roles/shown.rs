@@ -17,7 +17,8 @@ use crate::metrics::{ObservedCondition, ObservedObject};
 
 /// Makes metrics show the custom resources that are served.
 pub(super) fn show_objects(cx: &Context) {
-    let (resources, observations) = (Arc::clone(&cx.resources), Arc::clone(&cx.arm.observations));
+    let resources = Arc::clone(&cx.resources);
+    let observations = Arc::clone(&cx.arm.observations);
     cx.runtime.metrics.list_objects_with(move || {
         let now = Timestamp::now();
         let is_there = |id: &ResourceId| observations.is_there(id);

@@ -141,7 +141,8 @@ impl<K: ReconciledObject> Running<K> {
                 let Some(object) = store.get(idle.key()) else {
                     return;
                 };
-                let (key, work) = (idle.key().clone(), reconcile(object));
+                let key = idle.key().clone();
+                let work = reconcile(object);
                 idle.insert(false);
                 self.tasks.spawn(async move { (key, work.await) });
             }

@@ -97,9 +97,10 @@ impl Bulkhead {
     /// A permit for one request. The class of the failure if too many are under way: `Down` if they do not come back.
     pub(super) async fn enter(&self, subscription: &SubscriptionId, urgency: Urgency) -> Result<Permit, Class> {
         let lane = self.lane(subscription);
-        let of_routine = match urgency {
-            Urgency::Awaited | Urgency::New => None,
-            Urgency::Routine { .. } => Some(lane.take(&lane.routine).await?),
+        let of_routine = if urgency.is_awaited() {
+            None
+        } else {
+            Some(lane.take(&lane.routine).await?)
         };
         let permit = lane.take(&lane.permits).await?;
         let number = {

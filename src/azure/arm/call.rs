@@ -52,11 +52,11 @@ pub(super) struct CountedCall<'a> {
 }
 
 impl<'a> CountedCall<'a> {
-    /// The call is sent now.
-    pub(super) fn begin(call: &Call<'_>, counters: &'a dyn Counters) -> Self {
+    /// The call is sent now; `began` is when it was ready to be.
+    pub(super) fn begin(call: &Call<'_>, counters: &'a dyn Counters, began: Instant) -> Self {
         Self {
             counters,
-            began: Instant::now(),
+            began,
             observed: ObservedCall {
                 kind: call.kind,
                 verb: call.verb,

@@ -291,7 +291,7 @@ impl Client {
     }
 
     async fn send(&self, call: Call<'_>, request: Request<Bytes>) -> Result<Answer, ArmError> {
-        let counted = CountedCall::begin(&call, self.counters.as_ref());
+        let counted = CountedCall::begin(&call, self.counters.as_ref(), Instant::now());
         let sent = self.transport.send(call.correlated(request)).await;
         self.answered(&call, sent, counted)
     }
@@ -299,11 +299,12 @@ impl Client {
     /// Sends a write. The gate is asked last, when the transport is ready to send it at once.
     async fn write(&self, call: Call<'_>, request: Request<Bytes>) -> Result<Answer, WriteError<ArmError>> {
         let _permit = self.admitted(&call).await?;
+        let began = Instant::now();
         let ready = self.transport.ready().await;
         if ready.is_ok() && !self.gate.open() {
             return Err(WriteError::NotLeading);
         }
-        let counted = CountedCall::begin(&call, self.counters.as_ref());
+        let counted = CountedCall::begin(&call, self.counters.as_ref(), began);
         let sent = match ready {
             Ok(()) => self.transport.send(call.correlated(request)).await,
             Err(error) => Err(error),

@@ -13,6 +13,7 @@ pub mod spec_support;
 
 pub mod back;
 pub mod body;
+pub mod call;
 pub mod cloud;
 pub mod operations;
 pub mod run;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::run::{Got, Outcome, Run, Sent};
+use super::call::{Got, Sent};
+use super::run::{Outcome, Run};
 use super::step::What;
 use super::view::text;
 use super::written::settable;

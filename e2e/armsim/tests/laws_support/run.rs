@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use armsim::{Part, Preset, SimulatedAzure, Specs, parse_faults};
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response};
+use http::{Request, Response};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::body::{self, View};
+use super::call::{Got, Sent};
 use super::cloud::{self, Mode, caller};
 use super::operations::Operations;
 use super::step::{Act, Step, What};
@@ -21,37 +22,6 @@ pub const DNS_VERSION: &str = "2024-06-01";
 
 /// A law that does not hold, with the calls that led there.
 pub type Outcome = Result<(), String>;
-
-/// One answer.
-pub struct Got {
-    pub status: u16,
-    pub headers: HeaderMap,
-    pub body: Value,
-    /// Whether the call changed something, by the journal.
-    pub changed: bool,
-    /// How it breaks the specs.
-    unlike_specs: Option<String>,
-}
-
-impl Got {
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name).and_then(|value| value.to_str().ok())
-    }
-
-    pub fn is_accepted(&self) -> bool {
-        self.status < 300
-    }
-}
-
-/// One call as it is sent.
-pub struct Sent {
-    pub method: &'static str,
-    pub path: String,
-    pub query: &'static str,
-    pub headers: Vec<(&'static str, String)>,
-    pub body: Value,
-    pub who: usize,
-}
 
 /// A simulated Azure in the middle of a run.
 #[derive(Clone)]

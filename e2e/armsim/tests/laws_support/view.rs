@@ -7,8 +7,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::body::{POISON, View};
+use super::call::{Got, Sent};
 use super::cloud::{SUBSCRIPTIONS, owner};
-use super::run::{Got, Outcome, Run, Sent};
+use super::run::{Outcome, Run};
 
 /// All resources by the control API.
 pub fn of(azure: &mut SimulatedAzure, now: Timestamp) -> View {

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::body::View;
+use super::call::{Got, Sent};
 use super::cloud::Mode;
-use super::run::{Got, Outcome, Sent};
+use super::run::Outcome;
 use super::step::What;
 use super::view::text;
 
