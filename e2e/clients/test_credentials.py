@@ -20,7 +20,21 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from world import FEDERATION, GROUP, GUEST, GUEST_TENANT, MANAGED, OWNER, READER, SCOPE, STRANGER, TENANT, WORKLOAD
+from world import (
+    FEDERATION,
+    GROUP,
+    GUEST,
+    GUEST_TENANT,
+    MANAGED,
+    OWNER,
+    READER,
+    SCOPE,
+    STRANGER,
+    TENANT,
+    WORKLOAD,
+    claims,
+    wait_until_expired,
+)
 
 
 def base64url(data):
@@ -51,11 +65,6 @@ class Issuer:
 @pytest.fixture(scope="module")
 def issuer():
     return Issuer()
-
-
-def claims(token):
-    payload = token.token.split(".")[1]
-    return json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
 
 
 def may_read(world, credential, **options):
@@ -131,8 +140,7 @@ def test_expired_token_is_replaced_by_a_new_one(world):
     first = credential.get_token(SCOPE)
     client = world.resources(credential=credential)
     client.resource_groups.get(GROUP)
-    while time.time() <= first.expires_on:
-        time.sleep(0.1)
+    wait_until_expired(first)
     client.resource_groups.get(GROUP)
     assert credential.get_token(SCOPE).token != first.token
     assert [call["status"] for call in world.journal()] == [200, 200]

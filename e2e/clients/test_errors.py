@@ -12,7 +12,7 @@ from azure.core.exceptions import (
 from azure.core.credentials import AccessToken
 from azure.mgmt.network import models as net
 
-from world import GROUP, READER, SCOPE, SUBSCRIPTION, VNET_ID
+from world import GROUP, READER, SCOPE, SUBSCRIPTION, VNET_ID, wait_until_expired
 
 GET_VNET = {"method": "GET", "path": "/virtualNetworks/vnet$"}
 
@@ -73,8 +73,7 @@ def test_expired_token_is_refused(world):
     issued = world.credential().get_token(SCOPE)
     network = world.network(credential=Fixed(issued.token))
     assert network.virtual_networks.get(GROUP, "vnet").name == "vnet"
-    while time.time() <= issued.expires_on:
-        time.sleep(0.1)
+    wait_until_expired(issued)
     with pytest.raises(ClientAuthenticationError) as expired:
         network.virtual_networks.get(GROUP, "vnet")
     assert (expired.value.status_code, expired.value.error.code) == (401, "ExpiredAuthenticationToken")

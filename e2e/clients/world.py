@@ -1,5 +1,6 @@
 """One simulator as a test sees it: a small seeded Azure, its addresses, its control calls, and clients for it."""
 
+import base64
 import json
 import time
 import urllib.error
@@ -95,6 +96,18 @@ def eventually(condition, seconds=20):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "did not happen in time"
+        time.sleep(0.1)
+
+
+def claims(token):
+    payload = token.token.split(".")[1]
+    return json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+
+
+def wait_until_expired(token):
+    """By its claim: azure-identity's `expires_on` counts from before its request, up to a second too early."""
+    expires = claims(token)["exp"]
+    while time.time() < expires:
         time.sleep(0.1)
 
 
