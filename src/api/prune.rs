@@ -46,7 +46,7 @@ impl Prune for HostedCluster {
 
 impl Prune for HostedControlPlane {
     /// Of a watched object only the metadata is used, and the subscription, which shows whether the process serves it.
-    /// Each reconcile reads the spec from the API server.
+    /// The spec is read from the API server.
     fn prune(&mut self) {
         prune_metadata(&mut self.metadata, &READ_CLUSTER_ANNOTATIONS, &[]);
         let azure = std::mem::take(&mut self.spec).platform.azure;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use kube::ResourceExt;
 use tokio::time::Instant;
 
@@ -13,7 +14,7 @@ use super::custom_resource::store::{CustomResourceStore, MOST};
 use super::excluded::ExcludedNamespaces;
 use super::reconciler::ServedResource;
 use super::report;
-use crate::api::{AzurePrivateLinkService, Role};
+use crate::api::{AzurePrivateLinkService, Role, other_writer};
 use crate::azure::arm::client::Client as ArmClient;
 use crate::azure::cloud::Arm;
 use crate::azure::frontends::Frontends;
@@ -170,6 +171,10 @@ impl<R: ServedResource> ReconcileContext<R> for Context<R> {
         published.next_answer(cr.conditions(), Instant::now().into_std())
     }
 
+    fn is_contested(&self, cr: &R) -> bool {
+        other_writer(cr.meta(), self.role, Timestamp::now(), self.runtime.resync).is_some()
+    }
+
     fn changed(&self, uid: &str) {
         self.polls.change(uid);
     }
@@ -235,6 +240,7 @@ pub(crate) mod sample {
     use crate::azure::arm::transport::{Transport, TransportError};
     pub(crate) use crate::controllers::samples::cr;
     use crate::runtime::call::ReconcileError;
+    use crate::runtime::prune::Prune;
     use crate::runtime::reconcile::{ReconcileOutcome, Reconciler};
 
     struct NoAzure;
@@ -268,6 +274,10 @@ pub(crate) mod sample {
         Context::new(Role::Cpo, "test", kube, arm, metrics, resync)
     }
 
+    impl Prune for () {
+        fn prune(&mut self) {}
+    }
+
     /// A reconciler without inputs, of which a test says what one reconcile does.
     pub(crate) trait Script: Send + Sync + 'static {
         fn play(
@@ -275,6 +285,16 @@ pub(crate) mod sample {
             cx: &Context,
             cr: AzurePrivateLinkService,
         ) -> impl Future<Output = Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError>> + Send;
+
+        /// The text that stands for what is read.
+        fn inputs_text(&self) -> String {
+            String::new()
+        }
+
+        /// What a reconcile of an object at rest does.
+        fn rest(&self, _: AzurePrivateLinkService) -> Option<ReconcileOutcome<AzurePrivateLinkService>> {
+            None
+        }
     }
 
     impl<S: Script> Reconciler for S {
@@ -285,7 +305,7 @@ pub(crate) mod sample {
         const EXPECTED_NAMES: &'static [&'static str] = &[];
 
         async fn inputs(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), ReconcileError> {
-            Ok(((), String::new()))
+            Ok(((), self.inputs_text()))
         }
 
         fn target(&self, _: &AzurePrivateLinkService) -> Option<String> {
@@ -301,9 +321,19 @@ pub(crate) mod sample {
             cx: &Context,
             _: Uuid,
             cr: AzurePrivateLinkService,
-            (): (),
+            (): &(),
         ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
             self.play(cx, cr).await
+        }
+
+        async fn reconcile_at_rest(
+            &self,
+            _: &Context,
+            _: Uuid,
+            cr: AzurePrivateLinkService,
+            (): &(),
+        ) -> Option<ReconcileOutcome<AzurePrivateLinkService>> {
+            self.rest(cr)
         }
     }
 }

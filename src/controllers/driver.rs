@@ -1,5 +1,6 @@
 //! The part of a reconcile that all controllers share: decide, record the intent, execute, release, and requeue.
 
+mod at_rest;
 mod gone;
 mod reconcile;
 mod rounds;

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::context::Context;
 use super::hosted_cluster;
 use super::reconciler::{ReconcilesCustomResource, ServedResource};
-use crate::api::markers::{EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER};
+use crate::api::markers::{EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER, SERVICES};
 use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, other_writer};
 use crate::azure::arm::id::ResourceId;
 use crate::hypershift::cluster_index::ClusterIndex;
@@ -27,7 +27,7 @@ use crate::runtime::work_queue::{Action, WorkQueue};
 
 mod whom;
 
-use whom::{concerned, control_planes_of, hosted_cluster_of, in_its_namespace, siblings};
+use whom::{concerned, control_planes_of, hosted_cluster_of, in_its_namespace, of_its_name, siblings};
 
 impl Watchable for AzurePrivateLinkService {
     const WATCHED: Watched = Watched::PrivateLinkService;
@@ -81,14 +81,18 @@ fn indexed(
     clusters.inspect_ok(move |event| cluster_index.cluster(event))
 }
 
+/// A watch of the objects of this name.
+fn named(name: &str) -> watcher::Config {
+    pages().fields(&format!("metadata.name={name}"))
+}
+
 /// The Services of this name that change.
 fn services(
     scope: &Scope,
     client: &kube::Client,
     name: &str,
 ) -> impl Stream<Item = Result<Service, watcher::Error>> + Send + use<> {
-    let named = pages().fields(&format!("metadata.name={name}"));
-    scope.events::<Service>(client, named).touched_objects()
+    scope.events::<Service>(client, named(name)).touched_objects()
 }
 
 /// The custom resources for the work queue. Their next reconcile reads again, because something that is read for them
@@ -118,7 +122,8 @@ pub(super) fn forget_gone<C: ReconcilesCustomResource>(
     gone(move |uid| runner.forget(uid))
 }
 
-/// Runs a controller for the HO role, over the custom resources and the HostedClusters that they name.
+/// Runs a controller for the HO role, over the custom resources, the HostedClusters that they name, and the control
+/// planes and Services of their namespaces.
 pub async fn link_services<C: ReconcilesCustomResource<Object = AzurePrivateLinkService>>(
     runner: Arc<Runner<C>>,
     scope: Scope,
@@ -138,6 +143,11 @@ pub async fn link_services<C: ReconcilesCustomResource<Object = AzurePrivateLink
     };
     let resources = scope.events(&client, pages()).inspect_ok(heard);
     let clusters = indexed(clusters, Arc::clone(&cluster_index));
+    let planes = scope.metadata_events::<HostedControlPlane>(&client, pages());
+    let services = SERVICES.map(|name| {
+        let services = scope.metadata_events::<Service>(&client, named(name));
+        services.touched_objects().boxed()
+    });
     let known = runner.cx.resources.store();
     let next_writers = {
         let runner = Arc::clone(&runner);
@@ -148,6 +158,14 @@ pub async fn link_services<C: ReconcilesCustomResource<Object = AzurePrivateLink
         .watches(changes(clusters), {
             let runner = Arc::clone(&runner);
             move |cluster| woken(&runner, concerned(&runner.cx.resources, &cluster_index, &cluster))
+        })
+        .watches(changes(planes), {
+            let runner = Arc::clone(&runner);
+            move |control_plane| woken(&runner, in_its_namespace(&runner.cx.resources, &control_plane))
+        })
+        .watches(stream::select_all(services), {
+            let runner = Arc::clone(&runner);
+            move |service| woken(&runner, of_its_name(&runner.cx.resources, &service))
         })
         .reconcile_on(runner.cx.resources.promoted())
         .reconcile_on(next_writers)

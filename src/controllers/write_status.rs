@@ -35,6 +35,20 @@ pub async fn write_status<R: ServedResource>(
     write_once(cx, &mut cr, also, report).await.map(|()| cr)
 }
 
+/// Whether [`write_status`] would write nothing, which is then remembered as it would be there.
+pub fn is_written<R: ServedResource>(cx: &Context<R>, cr: &R, report: &Report) -> bool {
+    let uid = cr.uid().unwrap_or_default();
+    let (stored, now) = (cr.conditions(), Instant::now().into_std());
+    let own = conditions::merge(stored, report.conditions.clone(), Timestamp::now());
+    let mut published = cx.published.of(&uid);
+    if published.to_be_written(stored, &own, now) || fields_patch(cr, report).is_some() {
+        return false;
+    }
+    published.unchanged(stored, &own, now);
+    cx.published.keep(&uid, published);
+    true
+}
+
 /// Tries [`write_status`] once. `cr` becomes what was written last, even if a later write is refused.
 async fn write_once<R: ServedResource>(
     cx: &Context<R>,

@@ -33,8 +33,8 @@ impl Identity {
     }
 }
 
-/// The time until a refused identity or scope of a cluster is checked again. Role `ho` watches HostedClusters, but not
-/// HostedControlPlanes.
+/// The time until a refused identity or scope of a cluster is checked again, because not every end of a conflict with
+/// another cluster is an event for this one.
 pub const IDENTITY_RETRY: Duration = Duration::from_secs(30);
 
 /// The HostedClusters that may be the one of a custom resource in `namespace`: those that have their control plane

@@ -45,7 +45,8 @@ pub(super) async fn run(work: Work<'_>) -> anyhow::Result<()> {
     shown::show_objects(&cx);
     let hosted_clusters = serves_many(config).then(Arc::<ClusterIndex>::default);
     let controller = controller(config, hosted_clusters.clone());
-    let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Label::PrivateEndpoint));
+    let runner = Runner::new(controller, Arc::clone(&cx), Label::PrivateEndpoint);
+    let runner = Arc::new(runner.watching(scope.health.follow()));
     let (planes, again) = twice(scope.events(&cx.runtime.kube, pages()));
     tokio::join!(
         watch::control_planes(cx, config.azure.cloud_name, scope.clone(), planes),

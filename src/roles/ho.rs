@@ -54,7 +54,8 @@ pub(super) async fn run(work: Work<'_>) -> anyhow::Result<()> {
     let cluster_index = Arc::new(ClusterIndex::default());
     let settings = settings(config, prepared.management_cluster)?;
     let controller = PrivateLinkServiceController::new(settings, Arc::clone(&cluster_index));
-    let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Label::PrivateLinkService));
+    let runner = Runner::new(controller, Arc::clone(&cx), Label::PrivateLinkService);
+    let runner = Arc::new(runner.watching(scope.health.follow()));
     let clusters = watch::hosted_cluster_events(&scope, cx.runtime.kube.clone());
     if sums_up(config) {
         let (clusters, again) = twice(clusters);

@@ -4,6 +4,7 @@ pub mod call;
 pub mod concurrency_limit;
 pub mod event;
 pub mod guard;
+mod inputs_cache;
 mod json_depth;
 mod json_times;
 pub mod leader;

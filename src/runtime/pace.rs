@@ -42,6 +42,23 @@ impl Fingerprint {
             ..self
         }
     }
+
+    /// This fingerprint with what was read in addition when the other one was made.
+    pub fn with_inputs_of(self, other: Self) -> Self {
+        Self {
+            inputs: other.inputs,
+            ..self
+        }
+    }
+}
+
+/// Why a reconcile begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// It is time; as far as events show, nothing has changed since the last one.
+    Time,
+    /// The object is new, or it or something that is read for it has changed.
+    Change,
 }
 
 /// A part of `most` that is the same for the same text.
@@ -100,15 +117,18 @@ impl Pacer {
         self.paces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Called before anything is read; `Err` is how long to wait. `cached` is the fingerprint of the object as watched.
+    /// Called before anything is read. `cached` is the fingerprint of the object as watched.
     /// A new object comes at the rate of its namespace.
+    ///
+    /// # Errors
+    /// How long to wait.
     pub fn begin(
         &self,
         (namespace, name): (&str, &str),
         uid: &str,
         cached: Fingerprint,
         now: Instant,
-    ) -> Result<(), Duration> {
+    ) -> Result<Cause, Duration> {
         let mut paces = self.paces();
         if !paces.contains_key(uid) {
             let expected = self.expected_names.iter().find(|expected| **expected == name);
@@ -117,12 +137,14 @@ impl Pacer {
         }
         let pace = paces.entry(uid.to_owned()).or_default();
         let unchanged = pace.last.as_ref().filter(|last| last.fingerprint.own == cached.own);
-        if let Some(remaining) = unchanged.filter(|_| !pace.woken).and_then(|last| last.remaining(now)) {
+        let unchanged = unchanged.filter(|_| !pace.woken);
+        if let Some(remaining) = unchanged.and_then(|last| last.remaining(now)) {
             return Err(remaining);
         }
+        let cause = unchanged.map_or(Cause::Change, |_| Cause::Time);
         pace.rate.take(now)?;
         pace.woken = false;
-        Ok(())
+        Ok(cause)
     }
 
     /// Whether something that needs a reconcile has changed since the last one.
@@ -200,7 +222,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_reconcile_is_early_only_while_nothing_changed() {
         let (pacer, now) = (Pacer::new(&["private-router", "oauth-openshift"]), Instant::now());
-        assert_eq!(pacer.begin(ROUTER, "u", Fingerprint::of("a"), now), Ok(()));
+        assert_eq!(pacer.begin(ROUTER, "u", Fingerprint::of("a"), now), Ok(Cause::Change));
         assert!(pacer.finish("u", fingerprint("a", "x"), WAIT, now));
         assert_eq!(pacer.early("u", fingerprint("a", "x"), now), Some(WAIT));
         assert_eq!(pacer.early("u", fingerprint("b", "x"), now), None);
@@ -214,25 +236,25 @@ mod tests {
     async fn change_that_nobody_reads_costs_no_read() {
         let (pacer, now) = (Pacer::new(&["private-router", "oauth-openshift"]), Instant::now());
         let begin = |object: &str, now| pacer.begin(ROUTER, "u", Fingerprint::of(object), now);
-        assert_eq!(begin("a", now), Ok(()), "nothing is known yet");
+        assert_eq!(begin("a", now), Ok(Cause::Change), "nothing is known yet");
         pacer.finish("u", fingerprint("a", "x"), WAIT, now);
         assert_eq!(begin("a", now), Err(WAIT));
-        assert_eq!(begin("b", now), Ok(()));
+        assert_eq!(begin("b", now), Ok(Cause::Change));
         pacer.wake("u");
-        assert_eq!(begin("a", now), Ok(()), "something else has changed");
+        assert_eq!(begin("a", now), Ok(Cause::Change), "something else has changed");
         assert_eq!(begin("a", now), Err(WAIT), "that was read");
         pacer.wake_all();
-        assert_eq!(begin("a", now), Ok(()));
-        assert_eq!(begin("a", now + WAIT), Ok(()), "it is time");
+        assert_eq!(begin("a", now), Ok(Cause::Change));
+        assert_eq!(begin("a", now + WAIT), Ok(Cause::Time), "it is time");
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_it_waited_for_makes_it_due() {
         let (pacer, now) = (Pacer::new(&["private-router", "oauth-openshift"]), Instant::now());
-        assert_eq!(pacer.begin(ROUTER, "u", Fingerprint::of("a"), now), Ok(()));
+        assert_eq!(pacer.begin(ROUTER, "u", Fingerprint::of("a"), now), Ok(Cause::Change));
         assert!(pacer.finish("u", fingerprint("a", "x"), WAIT, now));
         pacer.due("u", now);
-        assert_eq!(pacer.begin(ROUTER, "u", Fingerprint::of("a"), now), Ok(()));
+        assert_eq!(pacer.begin(ROUTER, "u", Fingerprint::of("a"), now), Ok(Cause::Time));
         assert_eq!(pacer.early("u", fingerprint("a", "x"), now), None);
         pacer.due("v", now);
         assert!(!pacer.paces().contains_key("v"));
@@ -246,7 +268,7 @@ mod tests {
         assert_eq!(waits, 80);
         assert_eq!(
             pacer.begin(ROUTER, "v", Fingerprint::of("a"), now),
-            Ok(()),
+            Ok(Cause::Change),
             "others do not wait"
         );
         pacer.wake("w");
@@ -275,11 +297,15 @@ mod tests {
         assert!(pacer.paces().is_empty(), "what has not begun has no pace");
         assert_eq!(
             begin("n", "private-router", 600),
-            Ok(()),
+            Ok(Cause::Change),
             "it waits for none of other names"
         );
-        assert_eq!(begin("n", "oauth-openshift", 600), Ok(()));
-        assert_eq!(begin("other", "junk", 600), Ok(()), "a neighbour does not wait");
+        assert_eq!(begin("n", "oauth-openshift", 600), Ok(Cause::Change));
+        assert_eq!(
+            begin("other", "junk", 600),
+            Ok(Cause::Change),
+            "a neighbour does not wait"
+        );
         let allowed = (600..1200).filter(|n| begin("n", "private-router", *n).is_ok());
         assert_eq!(allowed.count(), 7 + 11, "no name is free of it");
     }
@@ -287,7 +313,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn object_deleted_during_its_reconcile_leaves_no_pace() {
         let (pacer, now) = (Pacer::new(&["private-router", "oauth-openshift"]), Instant::now());
-        assert_eq!(pacer.begin(ROUTER, "u", Fingerprint::of("a"), now), Ok(()));
+        assert_eq!(pacer.begin(ROUTER, "u", Fingerprint::of("a"), now), Ok(Cause::Change));
         pacer.forget("u");
         assert!(!pacer.finish("u", fingerprint("a", "x"), WAIT, now));
         assert!(pacer.paces().is_empty());

@@ -1,7 +1,7 @@
-//! What watches keep of an object.
+//! What is kept of an object while nothing is done with it.
 
-/// An object of which watches keep a part.
+/// What is kept in part: an object by a watch, or what was read for one at rest.
 pub trait Prune {
-    /// Drops the parts of the object that are never read.
+    /// Drops the parts that are not used from then on.
     fn prune(&mut self);
 }

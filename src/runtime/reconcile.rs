@@ -1,120 +1,31 @@
 //! Runs the reconciles of one controller: paces and counts them, and survives panics.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::core::NamespaceResourceScope;
-use kube::{Api, Resource, ResourceExt};
-use serde::de::DeserializeOwned;
+use kube::{Api, ResourceExt};
+use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::Runtime;
 use super::call::{ReconcileError, within};
 use super::concurrency_limit::{ConcurrencyLimit, Requester};
 use super::guard;
-use super::pace::{self, Fingerprint, Pacer};
+use super::inputs_cache::InputsCache;
+use super::pace::{self, Cause, Fingerprint, Pacer};
 use super::requeue::Requeue;
+use super::watch_health::Health;
 use super::work_queue::{Action, WorkQueue};
 use crate::metrics::{Controller as Label, ReconcileResult, RunningReconcile};
 
+mod at_rest;
+mod reconciler;
+
+pub use reconciler::{Admission, ReconcileContext, ReconciledObject, Reconciler};
+
 /// After so many rounds of `resync` it is checked whether another process still serves an object, spread over one more.
 const ELSEWHERE_ROUNDS: u32 = 3;
-
-/// An object that can be reconciled.
-pub trait ReconciledObject:
-    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
-{
-}
-
-impl<K> ReconciledObject for K where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + Debug
-        + DeserializeOwned
-        + Send
-        + Sync
-        + 'static
-{
-}
-
-/// Whether an object is reconciled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Admission {
-    /// It is.
-    Admitted,
-    /// It is not, because the operator excludes it.
-    Excluded,
-    /// It is not, because its namespace has too many.
-    TooMany,
-}
-
-/// What the controllers of one kind of object share.
-pub trait ReconcileContext<K>: Send + Sync + 'static {
-    /// What does not depend on what is reconciled.
-    fn runtime(&self) -> &Runtime;
-
-    /// Whether the object is reconciled.
-    fn admission(&self, object: &K) -> Admission;
-
-    /// Whether this process serves objects with this key, as [`Reconciler::shard_key`] gives it. Notes the answer.
-    fn shares(&self, object: &K, key: &str) -> bool;
-
-    /// Reports an object that is not reconciled because its namespace has too many.
-    fn report_too_many(&self, object: &K) -> impl Future<Output = ()> + Send;
-
-    /// The parts of the object whose change needs a reconcile, as one text.
-    fn fingerprint(&self, object: &K) -> String;
-
-    /// How long until another writer of the object's status is to be answered; `None` if none is.
-    fn next_answer(&self, object: &K) -> Option<Duration>;
-
-    /// Notes that something has changed since the last reconcile of the object with this UID.
-    fn changed(&self, uid: &str);
-
-    /// Forgets the object with this UID.
-    fn forget(&self, uid: &str);
-}
-
-/// How one controller reconciles an object.
-pub trait Reconciler: Send + Sync + 'static {
-    /// What it reconciles.
-    type Object: ReconciledObject;
-    /// What it works with.
-    type Context: ReconcileContext<Self::Object>;
-    /// What Kubernetes shows around the object.
-    type Inputs: Send;
-
-    /// Names of objects that are expected. New objects with these names wait for none of other names.
-    const EXPECTED_NAMES: &'static [&'static str];
-
-    /// Reads the inputs. The text stands for everything in them whose change needs a reconcile.
-    fn inputs(
-        &self,
-        cx: &Self::Context,
-        object: &Self::Object,
-    ) -> impl Future<Output = Result<(Self::Inputs, String), ReconcileError>> + Send;
-
-    /// What the calls for the object go to, as far as the object shows it.
-    fn target(&self, object: &Self::Object) -> Option<String>;
-
-    /// What decides which of several processes serves the object.
-    fn shard_key(&self, object: &Self::Object, inputs: &Self::Inputs) -> String;
-
-    /// Reconciles the object once; `correlation` names this reconcile in logs and calls.
-    fn reconcile(
-        &self,
-        cx: &Self::Context,
-        correlation: Uuid,
-        object: Self::Object,
-        inputs: Self::Inputs,
-    ) -> impl Future<Output = Result<ReconcileOutcome<Self::Object>, ReconcileError>> + Send;
-
-    /// The object with this UID is gone.
-    fn forget(&self, _uid: &str) {}
-}
 
 /// How a reconcile has ended.
 pub struct ReconcileOutcome<K> {
@@ -153,6 +64,7 @@ impl<K> ReconcileOutcome<K> {
 /// How far a reconcile has come.
 struct Begun<'a> {
     uid: String,
+    correlation: Uuid,
     /// What the pacer is to compare.
     fingerprint: Fingerprint,
     counted: Option<RunningReconcile<'a>>,
@@ -166,6 +78,10 @@ pub struct Runner<R: Reconciler> {
     pub cx: Arc<R::Context>,
     /// Keeps reconciles from coming too early.
     pub pacer: Pacer,
+    /// What was read for the objects at rest.
+    inputs: InputsCache<R::Inputs>,
+    /// The health of the watches that end a rest; none: each reconcile reads.
+    watches: Option<Receiver<Health>>,
     label: Label,
 }
 
@@ -176,7 +92,18 @@ impl<R: Reconciler> Runner<R> {
             reconciler,
             cx,
             pacer: Pacer::new(R::EXPECTED_NAMES),
+            inputs: InputsCache::default(),
+            watches: None,
             label,
+        }
+    }
+
+    /// This runner, which does not read an object at rest while all watches are good.
+    #[must_use]
+    pub fn watching(self, watches: Receiver<Health>) -> Self {
+        Self {
+            watches: Some(watches),
+            ..self
         }
     }
 
@@ -184,6 +111,7 @@ impl<R: Reconciler> Runner<R> {
     pub fn forget(&self, uid: &str) {
         let runtime = self.cx.runtime();
         self.pacer.forget(uid);
+        self.inputs.forget(uid);
         runtime.retries.over(uid);
         runtime.events.forget(uid);
         self.cx.forget(uid);
@@ -224,6 +152,7 @@ impl<R: Reconciler> Runner<R> {
         let guarded = self.guarded(cached, correlation);
         let ended = guard::catch_panic(self.cx.runtime(), self.label, &uid, span, guarded).await;
         ended.unwrap_or_else(|retry| {
+            self.inputs.forget(&uid);
             self.finish(&uid, self.fingerprint(cached), retry.requeue);
             guard::requeue(self.cx.runtime(), self.label, retry.requeue)
         })
@@ -233,6 +162,7 @@ impl<R: Reconciler> Runner<R> {
     async fn guarded(&self, cached: &R::Object, correlation: Uuid) -> Action {
         let mut begun = Begun {
             uid: cached.uid().unwrap_or_default(),
+            correlation,
             fingerprint: self.fingerprint(cached),
             counted: None,
         };
@@ -241,11 +171,21 @@ impl<R: Reconciler> Runner<R> {
         let paced = self
             .pacer
             .begin((&namespace, &name), &begun.uid, begun.fingerprint, Instant::now());
-        if let Err(wait) = paced {
-            return self.too_early(cached, wait);
+        let cause = match paced {
+            Ok(cause) => cause,
+            Err(wait) => return self.too_early(cached, wait),
+        };
+        if let Some(action) = self.at_rest(cached, cause, &mut begun).await {
+            return action;
         }
-        match self.paced(&namespace, &name, correlation, &mut begun).await {
-            Ok(action) => action,
+        match self.paced(&namespace, &name, &mut begun).await {
+            Ok(action) => {
+                // It was counted when it began as one of an object at rest, and has ended before it began again.
+                if let Some(counted) = begun.counted.take() {
+                    counted.end(ReconcileResult::Waiting);
+                }
+                action
+            }
             Err(error) => {
                 let runtime = self.cx.runtime();
                 let retry = runtime.retries.failed(&begun.uid, &error);
@@ -259,13 +199,7 @@ impl<R: Reconciler> Runner<R> {
         }
     }
 
-    async fn paced<'a>(
-        &'a self,
-        namespace: &str,
-        name: &str,
-        correlation: Uuid,
-        begun: &mut Begun<'a>,
-    ) -> Result<Action, ReconcileError> {
+    async fn paced<'a>(&'a self, namespace: &str, name: &str, begun: &mut Begun<'a>) -> Result<Action, ReconcileError> {
         let runtime = self.cx.runtime();
         // The cache may lag behind our own last write.
         let api: Api<R::Object> = Api::namespaced(runtime.kube.clone(), namespace);
@@ -276,6 +210,7 @@ impl<R: Reconciler> Runner<R> {
             return Ok(Action::AwaitChange);
         };
         let uid = &begun.uid;
+        let read_at = self.watches_are_good().then(Instant::now);
         let (inputs, inputs_fingerprint) = self.reconciler.inputs(&self.cx, &object).await?;
         if !self.cx.shares(&object, &self.reconciler.shard_key(&object, &inputs)) {
             self.forget(uid);
@@ -290,8 +225,14 @@ impl<R: Reconciler> Runner<R> {
         if self.pacer.has_changed(uid, begun.fingerprint) {
             self.cx.changed(uid);
         }
-        begun.counted = Some(runtime.metrics.reconcile(self.label));
-        let outcome = self.reconciler.reconcile(&self.cx, correlation, object, inputs).await?;
+        begun
+            .counted
+            .get_or_insert_with(|| runtime.metrics.reconcile(self.label));
+        let reconciled = self
+            .reconciler
+            .reconcile(&self.cx, begun.correlation, object, &inputs)
+            .await;
+        let outcome = reconciled?;
         if let Some(counted) = begun.counted.take() {
             counted.end(outcome.result);
         }
@@ -301,6 +242,9 @@ impl<R: Reconciler> Runner<R> {
             return Ok(Action::AwaitChange);
         }
         let fingerprint = self.fingerprint(&outcome.object).with(&inputs_fingerprint);
+        if let Some(read_at) = read_at.filter(|_| inputs_fingerprint.len() <= at_rest::LONGEST_INPUTS) {
+            self.rest(uid, &outcome, inputs, fingerprint, read_at);
+        }
         self.finish(uid, fingerprint, outcome.requeue);
         Ok(self.action(&outcome.object, outcome.requeue))
     }

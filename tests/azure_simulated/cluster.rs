@@ -63,6 +63,11 @@ impl Cluster {
         }
     }
 
+    /// How often anything was written.
+    pub(crate) fn writes(&self) -> u64 {
+        *self.versions.lock().unwrap()
+    }
+
     pub(crate) fn get(&self, key: &str) -> Option<Value> {
         self.objects.lock().unwrap().get(key).cloned()
     }

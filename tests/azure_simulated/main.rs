@@ -31,6 +31,7 @@ mod inventory;
 mod life;
 mod races;
 mod refusals;
+mod rest;
 mod restarts;
 mod side_by_side;
 mod sim;

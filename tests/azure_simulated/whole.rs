@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hyperlink::api::{AzurePrivateLinkService, Role};
@@ -61,6 +62,9 @@ pub(crate) struct Life {
     processes: [Process; 2],
     /// The group in which role `ho` creates services, and the scopes in which it may manage others.
     pub(crate) service_groups: (&'static str, Vec<AzureScope>),
+    /// How many reconciles were those of an object at rest, and how many were not.
+    pub(crate) at_rest: AtomicUsize,
+    pub(crate) not_at_rest: AtomicUsize,
     died: bool,
     /// Whether `until` returns when a process has died.
     ends_with_a_death: bool,
@@ -117,16 +121,34 @@ fn guest() -> PrivateEndpointController {
     }
 }
 
+/// How a reconcile has ended.
+struct Reconciled {
+    wait: Duration,
+    /// Whether it was one of an object at rest.
+    is_at_rest: bool,
+}
+
 async fn reconcile<R: CustomResourceReconciler<Object = AzurePrivateLinkService>>(
     reconciler: &R,
     cx: &Context,
     cr: AzurePrivateLinkService,
-) -> Option<Duration> {
+) -> Option<Reconciled> {
     let (inputs, _) = reconciler.inputs(cx, &cr).await.ok()?;
-    let outcome = reconciler.reconcile(cx, Uuid::new_v4(), cr, inputs).await.ok()?;
+    // As a reconcile that only time has caused, if that suffices.
+    let at_rest = reconciler
+        .reconcile_at_rest(cx, Uuid::new_v4(), cr.clone(), &inputs)
+        .await;
+    let is_at_rest = at_rest.is_some();
+    let outcome = match at_rest {
+        Some(outcome) => outcome,
+        None => reconciler.reconcile(cx, Uuid::new_v4(), cr, &inputs).await.ok()?,
+    };
     // After that only a change needs a reconcile.
     let never = Duration::from_secs(86_400);
-    Some(if outcome.released { never } else { outcome.requeue.after })
+    Some(Reconciled {
+        wait: if outcome.released { never } else { outcome.requeue.after },
+        is_at_rest,
+    })
 }
 
 impl Life {
@@ -149,6 +171,8 @@ impl Life {
             cluster,
             processes,
             service_groups: ("mgmt", Vec::new()),
+            at_rest: AtomicUsize::new(0),
+            not_at_rest: AtomicUsize::new(0),
             died: false,
             ends_with_a_death: false,
         }
@@ -173,16 +197,28 @@ impl Life {
     /// One reconcile. Returns the wait until the next one, unless this one failed.
     async fn reconcile_at(&self, at: usize, cr: AzurePrivateLinkService) -> Option<Duration> {
         let process = &self.processes[at];
-        match process.role {
+        let written = || (self.cluster.writes(), self.sim.writes());
+        let before = written();
+        let reconciled = match process.role {
             Role::Ho => {
                 let reconciler = process
                     .management
                     .get_or_init(|| management(&process.cx, &self.service_groups))
                     .await;
-                reconcile(reconciler, &process.cx, cr).await
+                reconcile(reconciler, &process.cx, cr).await?
             }
-            Role::Cpo => reconcile(&guest(), &process.cx, cr).await,
+            Role::Cpo => reconcile(&guest(), &process.cx, cr).await?,
+        };
+        if reconciled.is_at_rest {
+            assert_eq!(written(), before, "a reconcile at rest has written");
         }
+        let count = if reconciled.is_at_rest {
+            &self.at_rest
+        } else {
+            &self.not_at_rest
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+        Some(reconciled.wait)
     }
 
     /// One reconcile of role `ho`, due or not. Returns the wait until the next one.

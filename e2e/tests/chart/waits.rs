@@ -90,7 +90,7 @@ fn missing_right_and_wrong_tenant_are_reported_until_corrected() {
         let lacks = installed.run("lacks", "lacks-0", Role::Ho).await?;
         let pod = installed.pod("elsewhere", "elsewhere-0").await?;
         let elsewhere = pod.start(Role::Ho, installed.test_env.dir()).await?;
-        let lack = "rights (ho): missing: services get (oauth-openshift, private-router)";
+        let lack = "rights (ho): missing: services get, list, watch (oauth-openshift, private-router)";
         reports_not_ready(&installed, &lacks, "lacks-0", lack).await?;
         let refused = "azure token: the token endpoint refused the credential (AADSTS90002); check the tenant id";
         reports_not_ready(&installed, &elsewhere, "elsewhere-0", refused).await?;

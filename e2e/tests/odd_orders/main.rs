@@ -10,6 +10,7 @@ mod killed;
 mod limits;
 mod management_scopes;
 mod plan;
+mod rest;
 mod service;
 mod throttled;
 mod values;

@@ -12,12 +12,14 @@ use crate::controllers::decision::{Decision, Lifecycle};
 use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::preview::{Preview, as_sent};
 use crate::controllers::reconciler::CustomResourceReconciler;
+use crate::controllers::report::Report;
 use crate::controllers::write_status::write_status;
 use crate::controllers::{abandon, outcome};
 use crate::engine::client::Reconcile;
 use crate::metrics::ReconcileResult;
 use crate::runtime::call::ReconcileError;
 use crate::runtime::reconcile::{ReconcileOutcome, Reconciler};
+use crate::runtime::requeue::Requeue;
 
 type Reconciled<C> = Result<ReconcileOutcome<<C as Reconciler>::Object>, ReconcileError>;
 type Decided<C> = Result<(Decision, <C as CustomResourceReconciler>::Found), Needs>;
@@ -68,26 +70,39 @@ impl<'a, C: CustomResourceReconciler> Driver<'a, C> {
     }
 
     async fn build(&self, cr: C::Object) -> Reconciled<C> {
-        let Self {
-            controller, cx, inputs, ..
-        } = *self;
-        let also = controller.also(inputs);
+        let mut executed = self.carry_out(Lifecycle::Build, cr).await?;
+        let (requeue, report) = self.built(&mut executed);
         let Executed {
-            mut decision,
-            found,
-            outcomes,
-            cr,
-        } = self.carry_out(Lifecycle::Build, cr).await?;
-        let earlier = controller.remember(cx, &cr, inputs, &mut decision, &outcomes);
-        controller.expedite(cx, Lifecycle::Build, &cr, &decision);
-        let requeue = requeue(cx, &decision, Instant::now()).or_earlier(earlier);
+            decision, outcomes, cr, ..
+        } = executed;
         if decision.paused {
             return Ok(ReconcileOutcome::new(cr, requeue, ReconcileResult::Waiting));
         }
-        let reported = as_reported(&cx.arm.observations, &decision.steps, &outcomes);
-        let report = controller.report(Lifecycle::Build, &cr, &decision, &found, &reported);
-        let cr = write_status(cx, cr, also, &report).await?;
+        let also = self.controller.also(self.inputs);
+        let cr = write_status(self.cx, cr, also, &report).await?;
         Ok(outcome::reported(cr, requeue, &report, &decision, &outcomes))
+    }
+
+    /// What follows the steps of a build: when the next reconcile is due, and what is to be reported. Both may depend on
+    /// what was remembered, which may correct the decision.
+    pub(super) fn built(&self, executed: &mut Executed<C::Object, C::Found>) -> (Requeue, Report) {
+        let Self {
+            controller, cx, inputs, ..
+        } = *self;
+        let Executed {
+            decision,
+            found,
+            outcomes,
+            cr,
+        } = executed;
+        let earlier = controller.remember(cx, cr, inputs, decision, outcomes);
+        controller.expedite(cx, Lifecycle::Build, cr, decision);
+        let requeue = requeue(cx, decision, Instant::now()).or_earlier(earlier);
+        let reported = as_reported(&cx.arm.observations, &decision.steps, outcomes);
+        (
+            requeue,
+            controller.report(Lifecycle::Build, cr, decision, found, &reported),
+        )
     }
 
     async fn teardown(&self, cr: C::Object) -> Reconciled<C> {

@@ -61,8 +61,7 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
             .await;
             gone::hold_back(cx, &cr, &mut decision.steps, Instant::now());
             cr = self.record_intent(lifecycle, cr, &decision).await?;
-            let outcomes = execute::run(&decision.steps, &cx.arm.client, &cx.arm.observations, self.reconcile).await;
-            self.emit_outcomes(&cr, &decision.steps, &outcomes).await;
+            let outcomes = self.execute(&cr, &decision.steps).await;
             // Somebody else wrote after the read. If that happens again, the next reconcile handles it.
             let is_outdated = round == 1 && invalidate_outdated(cx, &decision.steps, &outcomes);
             let is_last = round == ROUNDS || !(is_outdated || any_ready(&decision.steps, &outcomes));
@@ -81,6 +80,14 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
             facts.inside.clear();
             round += 1;
         }
+    }
+
+    /// Executes the steps, and reports what has become of them.
+    pub(super) async fn execute(&self, cr: &C::Object, steps: &[Step]) -> Vec<Outcome> {
+        let arm = &self.cx.arm;
+        let outcomes = execute::run(steps, &arm.client, &arm.observations, self.reconcile).await;
+        self.emit_outcomes(cr, steps, &outcomes).await;
+        outcomes
     }
 
     /// Records the intent, if that is due; returns the object as it was written.

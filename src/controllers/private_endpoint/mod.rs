@@ -41,6 +41,7 @@ use crate::controllers::report::Report;
 use crate::hypershift::owner;
 use crate::hypershift::scopes::AllowedScopes;
 use crate::runtime::call::ReconcileError;
+use crate::runtime::prune::Prune;
 use crate::runtime::reconcile::{ReconcileOutcome, Reconciler};
 use crate::runtime::requeue::Requeue;
 
@@ -63,6 +64,18 @@ impl PrivateEndpointInputs {
     fn to_be_held(&self, cr: &AzurePrivateLinkService) -> Option<&HostedControlPlane> {
         let served = served::served(cr, &self.state).ok()?;
         self.found.as_ref().filter(|_| !served.control_plane.held)
+    }
+}
+
+impl Prune for PrivateEndpointInputs {
+    /// Of the control plane itself only that our finalizer is missing matters to a reconcile that writes nothing.
+    fn prune(&mut self) {
+        let held = self.state.control_plane.as_ref().is_ok_and(|found| found.held);
+        self.found = self
+            .found
+            .take()
+            .filter(|_| !held)
+            .map(|_| HostedControlPlane::default());
     }
 }
 
@@ -171,9 +184,19 @@ impl Reconciler for PrivateEndpointController {
         cx: &Context,
         correlation: Uuid,
         cr: AzurePrivateLinkService,
-        inputs: PrivateEndpointInputs,
+        inputs: &Self::Inputs,
     ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
-        Driver::new(self, cx, correlation, &inputs).reconcile(cr).await
+        Driver::new(self, cx, correlation, inputs).reconcile(cr).await
+    }
+
+    async fn reconcile_at_rest(
+        &self,
+        cx: &Context,
+        correlation: Uuid,
+        cr: AzurePrivateLinkService,
+        inputs: &Self::Inputs,
+    ) -> Option<ReconcileOutcome<AzurePrivateLinkService>> {
+        Driver::new(self, cx, correlation, inputs).at_rest(cr).await
     }
 }
 

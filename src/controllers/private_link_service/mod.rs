@@ -106,9 +106,19 @@ impl Reconciler for PrivateLinkServiceController {
         cx: &Context,
         correlation: Uuid,
         cr: AzurePrivateLinkService,
-        inputs: Self::Inputs,
+        inputs: &Self::Inputs,
     ) -> Result<ReconcileOutcome<AzurePrivateLinkService>, ReconcileError> {
-        Driver::new(self, cx, correlation, &inputs).reconcile(cr).await
+        Driver::new(self, cx, correlation, inputs).reconcile(cr).await
+    }
+
+    async fn reconcile_at_rest(
+        &self,
+        cx: &Context,
+        correlation: Uuid,
+        cr: AzurePrivateLinkService,
+        inputs: &Self::Inputs,
+    ) -> Option<ReconcileOutcome<AzurePrivateLinkService>> {
+        Driver::new(self, cx, correlation, inputs).at_rest(cr).await
     }
 
     fn forget(&self, uid: &str) {

@@ -28,6 +28,7 @@ use crate::hypershift::identity::{DeletedCluster, Identity};
 use crate::hypershift::intent::{self, HoIntent};
 use crate::hypershift::management_scopes::ManagementScope;
 use crate::hypershift::problem::Problem;
+use crate::runtime::prune::Prune;
 
 /// What a decision for a custom resource is made from, as Kubernetes shows it.
 #[derive(Debug, Clone)]
@@ -66,6 +67,13 @@ pub struct PrivateLinkServiceInputs {
     pub given_subnets: Vec<String>,
     /// Those of them that an older HostedCluster gives, which has them for itself.
     pub subnets_of_older: Vec<String>,
+}
+
+impl Prune for PrivateLinkServiceInputs {
+    /// Only a deletion uses the subnet.
+    fn prune(&mut self) {
+        self.shown_subnet = None;
+    }
 }
 
 /// The frontend, or why there is none; the status reports it.

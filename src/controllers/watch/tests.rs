@@ -12,7 +12,7 @@ use crate::controllers::context::sample::{self, Script};
 use crate::controllers::custom_resource::store::CustomResourceStore;
 use crate::controllers::samples;
 use crate::runtime::call::ReconcileError;
-use crate::runtime::pace::Fingerprint;
+use crate::runtime::pace::{Cause, Fingerprint};
 use crate::runtime::reconcile::ReconcileOutcome;
 use crate::runtime::watch_health::WatchHealth;
 
@@ -55,7 +55,10 @@ fn left_after(events: impl IntoIterator<Item = Event<AzurePrivateLinkService>>) 
         handle(&event);
     }
     for uid in all {
-        assert_eq!(runner.pacer.begin(("n", "c"), uid, Fingerprint::default(), now), Ok(()));
+        assert_eq!(
+            runner.pacer.begin(("n", "c"), uid, Fingerprint::default(), now),
+            Ok(Cause::Change)
+        );
         runner
             .pacer
             .finish(uid, Fingerprint::default(), Duration::from_secs(300), now);

@@ -48,9 +48,21 @@ pub(super) fn hosted_cluster_of(cr: &AzurePrivateLinkService) -> Option<ObjectRe
 /// whoever may write in the namespace can change its control plane as often as he likes.
 pub(super) fn in_its_namespace(
     known: &CustomResourceStore<AzurePrivateLinkService>,
-    control_plane: &HostedControlPlane,
+    control_plane: &impl ResourceExt,
 ) -> Vec<Arc<AzurePrivateLinkService>> {
     known.of_namespace(&control_plane.namespace().unwrap_or_default())
+}
+
+/// The custom resource that a Service has in its namespace.
+pub(super) fn of_its_name(
+    known: &CustomResourceStore<AzurePrivateLinkService>,
+    service: &impl ResourceExt,
+) -> Vec<Arc<AzurePrivateLinkService>> {
+    let object = ClusterRef {
+        namespace: service.namespace().unwrap_or_default(),
+        name: service.name_any(),
+    };
+    known.get(&object).into_iter().collect()
 }
 
 /// The custom resources that use the same resources in Azure as this one.

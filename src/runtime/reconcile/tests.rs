@@ -12,6 +12,7 @@ use crate::api::AzurePrivateLinkService;
 use crate::controllers::context::Context;
 use crate::controllers::context::sample::{self, Script};
 
+mod at_rest;
 mod contradicted;
 mod crowd;
 mod overtaken;
@@ -56,7 +57,7 @@ async fn nothing_is_kept_of_an_object_that_went_without_release() {
     let runner = Arc::new(Runner::new(reconciler, cx, Label::PrivateEndpoint));
     let now = Instant::now();
     let fingerprint = Fingerprint::default();
-    assert_eq!(runner.pacer.begin(("n", "c"), "u", fingerprint, now), Ok(()));
+    assert_eq!(runner.pacer.begin(("n", "c"), "u", fingerprint, now), Ok(Cause::Change));
     runner.pacer.finish("u", fingerprint, Duration::from_secs(300), now);
     assert!(runner.pacer.early("u", fingerprint, now).is_some());
     let cached = Arc::new(sample::cr(json!({}), json!({})));

@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use futures::{Stream, stream};
-use kube::core::NamespaceResourceScope;
+use kube::core::{NamespaceResourceScope, PartialObjectMeta};
 use kube::runtime::reflector::{Store, store};
 use kube::runtime::{WatchStreamExt, reflector, watcher};
 use kube::{Api, Resource};
@@ -56,7 +56,7 @@ impl Scope {
     }
 
     /// The objects in scope.
-    pub fn api<K: Watchable>(&self, client: &kube::Client) -> Api<K> {
+    pub fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self, client: &kube::Client) -> Api<K> {
         match &self.namespace {
             Some(namespace) => Api::namespaced(client.clone(), namespace),
             None => Api::all(client.clone()),
@@ -84,6 +84,17 @@ impl Scope {
             whole(object);
             object.prune();
         });
+        self.health.observe(K::WATCHED, events)
+    }
+
+    /// The watch events of the objects in scope, with their metadata alone: for a controller that reads them itself. The
+    /// API server sends no more, however large an object is.
+    pub fn metadata_events<K: Watchable>(
+        &self,
+        client: &kube::Client,
+        which: watcher::Config,
+    ) -> impl Stream<Item = Result<watcher::Event<PartialObjectMeta<K>>, watcher::Error>> + Send + use<K> {
+        let events = watcher(self.api::<PartialObjectMeta<K>>(client), which).default_backoff();
         self.health.observe(K::WATCHED, events)
     }
 }
