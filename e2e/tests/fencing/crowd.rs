@@ -1,5 +1,5 @@
 //! Leaders that change while as many clusters come up as a load balancer takes: killed first, then replaced one after
-//! another as in a rolling update, and an API server that stops for a while in between.
+//! another as in a rolling update. The API server stops for a while in between, and is slow for a minute then.
 
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ use crate::candidate::{Candidate, Identity, LIFE, RENEW_DEADLINE};
 use crate::evidence::{built_once, writes};
 
 const CROWD: usize = 8;
+/// For how many seconds the API server is slow.
+const SLOW_S: u32 = 60;
 const ROLES: [Role; 2] = [Role::Ho, Role::Cpo];
 
 #[test]
@@ -42,13 +44,9 @@ fn crowd_is_built_once_while_leaders_are_killed_and_replaced() {
             twin.leads().await?;
         }
         pause_api_server(&test_env).await?;
-        let mut leaders = Vec::new();
-        for (role, twin) in ROLES.into_iter().zip(twins) {
-            let next = standby(&test_env, role, Identity::First).await?;
-            twin.hyperlink.stop().await?;
-            next.leads().await?;
-            leaders.push(next);
-        }
+        let (slow, replaced) = tokio::join!(slow_api_server(&test_env), replaced_one_by_one(&test_env, twins));
+        slow?;
+        let _leaders = replaced?;
 
         for cluster in &crowd {
             cluster.becomes_available(&test_env, LIFE).await?;
@@ -78,10 +76,38 @@ async fn standby(test_env: &TestEnv, role: Role, identity: Identity) -> Result<C
     Ok(candidate)
 }
 
+/// The leaders that follow these, each of which stops as soon as its successor stands by.
+async fn replaced_one_by_one(test_env: &TestEnv, leaders: Vec<Candidate>) -> Result<Vec<Candidate>> {
+    let mut successors = Vec::new();
+    for (role, leader) in ROLES.into_iter().zip(leaders) {
+        let next = standby(test_env, role, Identity::First).await?;
+        leader.hyperlink.stop().await?;
+        next.leads().await?;
+        successors.push(next);
+    }
+    Ok(successors)
+}
+
+/// Lets the API server work for a seventh of the time only, for a minute.
+async fn slow_api_server(test_env: &TestEnv) -> Result<()> {
+    let api_server = api_server(test_env)?;
+    for _ in 0..SLOW_S {
+        signal(api_server, "STOP")?;
+        tokio::time::sleep(Duration::from_millis(860)).await;
+        signal(api_server, "CONT")?;
+        tokio::time::sleep(Duration::from_millis(140)).await;
+    }
+    Ok(())
+}
+
+fn api_server(test_env: &TestEnv) -> Result<u32> {
+    let pids = test_env.control_plane().pids();
+    pids.first().copied().context("no API server")
+}
+
 /// Stops the API server for as long as no leader has to give up.
 async fn pause_api_server(test_env: &TestEnv) -> Result<()> {
-    let pids = test_env.control_plane().pids();
-    let api_server = *pids.first().context("no API server")?;
+    let api_server = api_server(test_env)?;
     signal(api_server, "STOP")?;
     tokio::time::sleep(RENEW_DEADLINE - Duration::from_secs(2)).await;
     signal(api_server, "CONT")

@@ -2,6 +2,8 @@
 //! that are killed: every cluster ends Available, deleted, or with one clear False condition, and heals when the input
 //! is corrected. And what `hyperlink plan` reports about a cluster meanwhile.
 
+mod both;
+mod clock;
 mod creation;
 mod deletion;
 mod domains;

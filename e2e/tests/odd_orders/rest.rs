@@ -2,39 +2,20 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::bench::audit::Audit;
+use e2e::binaries::executable;
 use e2e::hosted_cluster::HostedCluster;
-use e2e::hyperlink::{Hyperlink, Role};
 use e2e::shared_env::{SOON, alone, patch};
 use e2e::{TestEnv, eventually};
 use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::json;
 
-/// As often as the processes of these tests read ready resources again. After twelve such rounds they read Kubernetes too.
-const FLAGS: [(&str, &str); 2] = [("resync", "2s"), ("record-resync", "2s")];
+use crate::both::Both;
 
 /// How many reconciles of a cluster in a row read nothing, in each role.
 const ROUNDS: u64 = 2;
 
-struct Both {
-    test_env: TestEnv,
-    processes: [Hyperlink; 2],
-}
-
 impl Both {
-    /// How often each role's reconciles have found the cluster ready.
-    async fn ready(&self) -> Result<[u64; 2]> {
-        let mut ready = [0; 2];
-        let controllers = ["private_link_service", "private_endpoint"];
-        for ((process, controller), count) in self.processes.iter().zip(controllers).zip(&mut ready) {
-            let series = format!("hyperlink_reconcile_total{{controller=\"{controller}\",result=\"ready\"}} ");
-            let (_, page) = process.page("/metrics").await?;
-            let value = page.lines().find_map(|line| line.strip_prefix(&series));
-            *count = value.unwrap_or("0").parse()?;
-        }
-        Ok(ready)
-    }
-
     fn audit(&self) -> Result<Audit> {
         Audit::begin(self.test_env.control_plane().audit_log())
     }
@@ -42,14 +23,8 @@ impl Both {
     /// Waits until each role has reconciled the cluster some times without a read of Kubernetes.
     async fn rests(&self) -> Result<()> {
         eventually("reconciles read nothing", SOON, || async {
-            let (audit, before) = (self.audit()?, self.ready().await?);
-            eventually("more reconciles", SOON, || async {
-                let now = self.ready().await?;
-                let more = before.iter().zip(now).map(|(before, now)| now - before);
-                ensure!(more.min() >= Some(ROUNDS), "{before:?}, then {now:?}");
-                Ok(())
-            })
-            .await?;
+            let audit = self.audit()?;
+            self.find_it_ready_again(ROUNDS).await?;
             let reads = audit.reads()?;
             ensure!(reads.is_empty(), "{reads:?}");
             Ok(())
@@ -74,11 +49,7 @@ impl Both {
 #[test]
 fn cluster_at_rest_is_read_only_when_something_changes() {
     alone(async |test_env: TestEnv| {
-        let processes = [
-            Hyperlink::start(&test_env, Role::Ho, "ho", &FLAGS).await?,
-            Hyperlink::start(&test_env, Role::Cpo, "cpo", &FLAGS).await?,
-        ];
-        let both = Both { test_env, processes };
+        let both = Both::start(test_env, &executable("hyperlink")?).await?;
         let cluster = HostedCluster::new(&both.test_env, "at-rest");
         cluster.create(&both.test_env).await?;
         cluster.becomes_available(&both.test_env, SOON).await?;

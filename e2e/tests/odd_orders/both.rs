@@ -1,0 +1,53 @@
+//! Both roles in a test environment of their own.
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use e2e::hyperlink::{Hyperlink, Role};
+use e2e::shared_env::SOON;
+use e2e::{TestEnv, eventually};
+
+/// How often the processes read ready resources again.
+const FLAGS: [(&str, &str); 2] = [("resync", "2s"), ("record-resync", "2s")];
+
+/// A test environment with both roles running.
+pub(crate) struct Both {
+    pub(crate) test_env: TestEnv,
+    processes: [Hyperlink; 2],
+}
+
+impl Both {
+    /// Starts both roles with this program.
+    pub(crate) async fn start(test_env: TestEnv, program: &Path) -> Result<Self> {
+        let processes = [
+            Hyperlink::start_program(program, &test_env, Role::Ho, "ho", &FLAGS).await?,
+            Hyperlink::start_program(program, &test_env, Role::Cpo, "cpo", &FLAGS).await?,
+        ];
+        Ok(Self { test_env, processes })
+    }
+
+    /// How often each role's reconciles have found a custom resource ready.
+    async fn ready(&self) -> Result<[u64; 2]> {
+        let mut ready = [0; 2];
+        let controllers = ["private_link_service", "private_endpoint"];
+        for ((process, controller), count) in self.processes.iter().zip(controllers).zip(&mut ready) {
+            let series = format!("hyperlink_reconcile_total{{controller=\"{controller}\",result=\"ready\"}} ");
+            let (_, page) = process.page("/metrics").await?;
+            let value = page.lines().find_map(|line| line.strip_prefix(&series));
+            *count = value.unwrap_or("0").parse()?;
+        }
+        Ok(ready)
+    }
+
+    /// Waits until each role has found a custom resource ready so many times more.
+    pub(crate) async fn find_it_ready_again(&self, times: u64) -> Result<()> {
+        let before = self.ready().await?;
+        eventually("more reconciles", SOON, || async {
+            let now = self.ready().await?;
+            let more = before.iter().zip(now).map(|(before, now)| now - before);
+            ensure!(more.min() >= Some(times), "{before:?}, then {now:?}");
+            Ok(())
+        })
+        .await
+    }
+}
