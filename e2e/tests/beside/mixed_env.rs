@@ -281,14 +281,25 @@ pub(crate) struct ConditionHistory {
 
 impl ConditionHistory {
     /// The conditions of this type by which the status changed, in their order. Left out are those that a writer put back
-    /// who had read them earlier: they have the time of their first change.
+    /// who had read them earlier, which have the time of their first change, and what answers those.
     pub(crate) fn changes(&self, kind: &str) -> Vec<Condition> {
         let observed = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut of_kind: Vec<_> = observed.iter().filter(|one| one.kind == kind).cloned().collect();
-        let mut known = HashSet::new();
-        of_kind.retain(|one| known.insert((one.status.clone(), one.since.clone())));
-        of_kind.drain(..of_kind.len().min(1));
-        of_kind
+        let of_kind = observed.iter().filter(|one| one.kind == kind);
+        let (mut known, mut last, mut is_put_back) = (HashSet::new(), None, false);
+        let mut changes = Vec::new();
+        for one in of_kind {
+            let version = (one.status.clone(), one.since.clone());
+            if last.as_ref() == Some(&version) {
+                continue;
+            }
+            let answers = std::mem::replace(&mut is_put_back, !known.insert(version.clone()));
+            if !is_put_back && !answers {
+                changes.push(one.clone());
+            }
+            last = Some(version);
+        }
+        changes.drain(..changes.len().min(1));
+        changes
     }
 
     /// How often the status of the condition of this type changed, whoever wrote it and however old it was.
