@@ -10,9 +10,9 @@ use super::decision::{Decision, error_of};
 use crate::api::markers::ABANDON;
 use crate::api::{Reason, Role};
 use crate::azure::arm::error::ArmError;
-use crate::azure::kinds::Kind;
 use crate::azure::plan::{Outcome, Step};
-use crate::engine::failure::Class;
+use crate::engine::cloud::ResourceKind;
+use crate::engine::failure::{Class, Failure};
 use crate::hypershift::problem::Problem;
 use crate::runtime::event::{Event, What};
 
@@ -73,24 +73,21 @@ struct Remaining<'a> {
 impl Remaining<'_> {
     /// Whether Azure refuses the deletion because the resource is in use, or seems to be.
     fn is_refused(&self) -> bool {
-        let code = match self.step.kind {
-            Kind::PrivateDnsZone => "CannotDeleteResource",
-            Kind::Subnet => "InUseSubnetCannotBeDeleted",
-            _ => return false,
-        };
-        self.error.is_some_and(|error| error.code.eq_ignore_ascii_case(code))
+        let code = self.step.kind.rules().in_use;
+        let refused = self.error.zip(code);
+        refused.is_some_and(|(error, code)| error.code().eq_ignore_ascii_case(code))
     }
 
     /// Whether the resource need not be waited for any longer.
     fn stays(&self) -> bool {
-        self.is_overdue && (self.error.is_some_and(is_lock) || self.is_refused())
+        self.is_overdue && (self.error.is_some_and(Failure::is_lock) || self.is_refused())
     }
 }
 
 /// The steps of a deletion that a lock forbids.
 pub fn locked<'a>(decision: &'a Decision, outcomes: &'a [Outcome]) -> impl Iterator<Item = &'a Step> {
     let steps = decision.steps.iter().zip(outcomes);
-    let locked = steps.filter(|(step, outcome)| error_of(step, outcome).is_some_and(is_lock));
+    let locked = steps.filter(|(step, outcome)| error_of(step, outcome).is_some_and(Failure::is_lock));
     locked.map(|(step, _)| step)
 }
 
@@ -100,14 +97,10 @@ pub fn locked<'a>(decision: &'a Decision, outcomes: &'a [Outcome]) -> impl Itera
 /// Rule: D3 in `docs/compatibility.md`.
 pub const LEFT_AFTER: Duration = Duration::from_secs(600);
 
-fn is_lock(error: &ArmError) -> bool {
-    error.code.eq_ignore_ascii_case("ScopeLocked")
-}
-
-/// The ids that stay. A connection stays with its service; where nothing could be read, what the status shows.
+/// The ids that stay. What only its parent shows stays with it; where nothing could be read, what the status shows.
 fn listed(cr: &impl CustomResource, role: Role, remaining: &[Remaining<'_>]) -> String {
     let steps = remaining.iter().map(|one| one.step);
-    let steps = steps.filter(|step| step.kind != Kind::PrivateEndpointConnection);
+    let steps = steps.filter(|step| !step.kind.rules().shown_by_parent);
     let mut ids: Vec<String> = steps.map(|step| step.key.to_string()).collect();
     if ids.is_empty() {
         let status = cr.status_fields();

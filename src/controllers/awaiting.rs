@@ -8,8 +8,8 @@ use kube::ResourceExt;
 
 use crate::api::ClusterRef;
 use crate::azure::arm::id::ResourceId;
-use crate::azure::kinds::Kind;
 use crate::azure::plan::{Outcome, Step};
+use crate::engine::cloud::ResourceKind;
 use crate::hypershift::claims::reference;
 
 /// A custom resource and its UID.
@@ -24,10 +24,11 @@ impl Awaiting {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records which of these writes were not sent, because others into the same network come before.
+    /// Records which of these writes were not sent, because others into the same parent come before.
     pub fn note(&self, cr: &impl ResourceExt, steps: &[Step], outcomes: &[Outcome]) {
         for (step, outcome) in steps.iter().zip(outcomes) {
-            if step.kind == Kind::Subnet && step.writes() && *outcome == Outcome::Nothing {
+            let is_queued = step.kind.rules().queued_in_parent.is_some();
+            if is_queued && step.writes() && *outcome == Outcome::Nothing {
                 let waiting = (cr.uid().unwrap_or_default(), reference(cr));
                 self.all().insert(step.key.clone(), waiting);
             }
@@ -50,6 +51,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::azure::kinds::Kind;
     use crate::azure::plan::Why;
     use crate::controllers::samples::{cr, id, management};
     use crate::engine::plan::Verb;

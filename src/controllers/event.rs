@@ -8,6 +8,7 @@ use crate::azure::arm::id::ResourceId;
 use crate::azure::kinds::Kind;
 use crate::azure::plan::{Outcome, Step, Why};
 use crate::controllers::decision::{Decision, error_of};
+use crate::engine::cloud::ResourceKind;
 use crate::engine::failure::Class;
 use crate::engine::plan::Change;
 use crate::hypershift::conditions::NewCondition;
@@ -44,12 +45,9 @@ pub fn call_budget_exhausted(steps: &[Step], outcomes: &[Outcome]) -> Option<Eve
     None
 }
 
-/// The Event for a custom resource without our intent whose Private Link Service or Private Endpoint is there as
-/// desired: somebody else made it.
+/// The Event for a custom resource without our intent of which a resource that shows a predecessor is there as desired.
 pub fn adopted(steps: &[Step]) -> Option<Event> {
-    let mut adoptable = steps
-        .iter()
-        .filter(|step| matches!(step.kind, Kind::PrivateLinkService | Kind::PrivateEndpoint));
+    let mut adoptable = steps.iter().filter(|step| step.kind.rules().shows_predecessor);
     let found = adoptable.find(|step| step.ready().is_some())?;
     let note = format!("{} {} is there already and taken over", found.kind.label(), found.key);
     Some(Event::new(What::Adopted, note))

@@ -11,9 +11,9 @@ use super::facts::{Facts, NEW_LIST_AGE, Need, Needs};
 use super::reconciler::ServedResource;
 use crate::azure::arm::id::SubscriptionId;
 use crate::azure::cloud::Observed;
-use crate::azure::kinds::Kind;
 use crate::azure::kinds::load_balancer::FrontendList;
 use crate::engine::client::Reconcile;
+use crate::engine::cloud::ResourceKind;
 use crate::runtime::polls;
 
 /// Runs `decide` until it needs nothing more, and reads what it needs.
@@ -67,16 +67,8 @@ async fn satisfy<R: ServedResource>(cx: &Context<R>, reconcile: Reconcile, facts
                 facts.new_frontends.insert((subscription, group));
             }
             Need::Inside(kind, zone) => {
-                let part = if kind == Kind::RecordSet {
-                    "ALL"
-                } else {
-                    "virtualNetworkLinks"
-                };
-                let found = cx
-                    .arm
-                    .client
-                    .list(reconcile, kind, zone.subscription(), &format!("{zone}/{part}"))
-                    .await;
+                let all = kind.all_in(&zone);
+                let found = cx.arm.client.list(reconcile, kind, zone.subscription(), &all).await;
                 let found = cx.arm.observations.list_of(&zone, found, Instant::now());
                 facts.inside.insert((kind, zone), found);
             }
@@ -93,8 +85,7 @@ async fn read_single<R: ServedResource>(cx: &Context<R>, reconcile: Reconcile, f
             Need::FreshRead(kind, id) => (*kind, id, reader.read_uncached(*kind, id).await),
             _ => return None,
         };
-        if kind == Kind::PrivateEndpoint && observed == Observed::Absent {
-            // Its DNS names wait until that is certain.
+        if kind.rules().proves_gone && observed == Observed::Absent {
             reader.prove_gone(kind, id).await;
         }
         Some((id.clone(), observed))

@@ -19,6 +19,7 @@ use crate::azure::arm::error::ArmError;
 use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
 use crate::azure::plan::{Outcome, Step, Why};
+use crate::engine::cloud::ResourceKind;
 use crate::engine::plan::Verb;
 use crate::hypershift::conditions;
 use crate::hypershift::intent;
@@ -247,12 +248,12 @@ impl ConditionSummary {
     }
 }
 
-/// The outcome of a step if Azure accepts it: a record is ready at once, everything else is in progress.
+/// The outcome of a step if the cloud accepts it.
 pub fn as_sent(step: &Step) -> Outcome {
-    match (step.writes(), step.kind) {
+    match (step.writes(), step.kind.rules().written_at_once) {
         (false, _) => Outcome::Nothing,
-        (true, Kind::RecordSet) => Outcome::Ready,
-        (true, _) => Outcome::Accepted,
+        (true, true) => Outcome::Ready,
+        (true, false) => Outcome::Accepted,
     }
 }
 

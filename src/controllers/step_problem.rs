@@ -4,7 +4,7 @@ use super::decision::Decision;
 use crate::api::Reason;
 use crate::azure::arm::error::ArmError;
 use crate::azure::plan::{Outcome, Step, Why};
-use crate::engine::failure::Class;
+use crate::engine::failure::{Class, Failure};
 use crate::hypershift::problem::Problem;
 
 /// The problem of a step that is not complete; none if its resource is ready, or gone as desired. `failure` is the
@@ -94,7 +94,7 @@ fn busy_class(problem: &Problem) -> Option<Class> {
 }
 
 fn reason_of(error: &ArmError, failure: Reason) -> Reason {
-    if error.class == Class::Denied && error.code.eq_ignore_ascii_case("ScopeLocked") {
+    if error.class == Class::Denied && error.is_lock() {
         Reason::ScopeLocked
     } else {
         failure

@@ -63,6 +63,8 @@ pub trait Failure: Clone + Debug + Display + PartialEq + Send + Sync + 'static {
     fn own(class: Class, code: &'static str) -> Self;
     /// Whether the request was not sent, because it had to wait for a budget of the cloud's.
     fn is_unsent(&self) -> bool;
+    /// Whether somebody has locked the resource, so that the cloud refuses the write.
+    fn is_lock(&self) -> bool;
     /// The error that the cloud gives for a missing resource.
     fn missing() -> Self;
     /// What the error means.

@@ -45,6 +45,16 @@ pub struct KindRules<C: Cloud> {
     pub put_changes_parent: bool,
     /// Whether the answer to a PUT lacks something that a read shows: it is read at once.
     pub read_after_put: bool,
+    /// Whether a write is done when the cloud has accepted it.
+    pub written_at_once: bool,
+    /// Whether others are made or deleted because such a resource is gone, which has to be certain then.
+    pub proves_gone: bool,
+    /// A kind in which such a resource lies, and which the cloud does not delete while it is there.
+    pub lies_in: Option<C::Kind>,
+    /// The cloud's code where it refuses to delete such a resource because others use it.
+    pub in_use: Option<&'static str>,
+    /// Whether such a resource shows, where it is there before anything was recorded, that others have served the object.
+    pub shows_predecessor: bool,
 }
 
 impl<C: Cloud> KindRules<C> {
@@ -70,6 +80,11 @@ impl<C: Cloud> KindRules<C> {
         queued_in_parent: None,
         put_changes_parent: false,
         read_after_put: false,
+        written_at_once: false,
+        proves_gone: false,
+        lies_in: None,
+        in_use: None,
+        shows_predecessor: false,
     };
 }
 

@@ -127,6 +127,10 @@ impl Failure for Error {
         self.class() == Class::Throttled && self.status() == 0
     }
 
+    fn is_lock(&self) -> bool {
+        false
+    }
+
     fn missing() -> Self {
         Self::own(Class::Gone, "Missing")
     }

@@ -1,4 +1,5 @@
-//! Files of `src/azure` that are about all kinds of resources name none: a `KindSpec` says what they have to know.
+//! Files that are about all kinds of resources name none: a `KindSpec` says what they have to know. So does what all
+//! controllers of custom resources share.
 
 use std::collections::BTreeMap;
 
@@ -6,6 +7,9 @@ use super::source;
 
 /// The files that are about certain kinds: a virtual network is a scope, and frontends are parts of load balancers.
 const ABOUT_KINDS: [&str; 3] = ["azure/kinds/", "azure/arm/scope.rs", "azure/frontends.rs"];
+
+/// The files of all controllers that are about what Azure shows beside single resources: load balancers' frontends.
+const ABOUT_FRONTENDS: [&str; 3] = ["facts.rs", "observe.rs", "preview.rs"];
 
 /// One line for each kind that a generic file names.
 pub(crate) fn named_kinds(sources: &BTreeMap<String, String>) -> Vec<String> {
@@ -25,7 +29,16 @@ pub(crate) fn named_kinds(sources: &BTreeMap<String, String>) -> Vec<String> {
 
 fn is_generic(file: &str) -> bool {
     let for_tests = file.split('/').any(|part| part == "tests" || part == "tests.rs");
-    file.starts_with("azure/") && !for_tests && !ABOUT_KINDS.iter().any(|about| file.starts_with(about))
+    let is_of_azure = file.starts_with("azure/") && !ABOUT_KINDS.iter().any(|about| file.starts_with(about));
+    !for_tests && (is_of_azure || is_shared_by_controllers(file))
+}
+
+/// Whether this is a file of all controllers: in `controllers` itself, or in the folder of a part of it.
+fn is_shared_by_controllers(file: &str) -> bool {
+    let rest = file
+        .strip_prefix("controllers/")
+        .filter(|rest| !rest.contains("samples") && !ABOUT_FRONTENDS.contains(rest));
+    rest.is_some_and(|rest| !rest.contains('/') || rest.starts_with("driver/") || rest.starts_with("custom_resource/"))
 }
 
 /// Whether this is `Kind::Variant`, or `kinds::file`.
@@ -42,6 +55,8 @@ fn names_a_kind(outer: &str, inner: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
     fn count(file: &str, text: &str) -> usize {
@@ -84,5 +99,14 @@ mod tests {
             count("azure/kinds/private_dns_zone.rs", "fn f() { Kind::PrivateDnsZone }"),
             0
         );
+    }
+
+    #[rstest]
+    #[case("controllers/event.rs", 1)]
+    #[case("controllers/driver/gone.rs", 1)]
+    #[case("controllers/private_endpoint/plan.rs", 0)]
+    #[case("controllers/samples.rs", 0)]
+    fn what_all_controllers_share_names_no_kind(#[case] file: &str, #[case] found: usize) {
+        assert_eq!(count(file, "fn f() { Kind::Subnet }"), found);
     }
 }

@@ -292,6 +292,10 @@ impl Failure for ArmError {
         self.class == Class::Throttled && self.status == 0 && self.code != CALL_BUDGET_EXHAUSTED
     }
 
+    fn is_lock(&self) -> bool {
+        self.code.eq_ignore_ascii_case("ScopeLocked")
+    }
+
     fn missing() -> Self {
         Self::missing()
     }

@@ -16,6 +16,8 @@ pub mod virtual_network_link;
 
 pub use spec::{KindSpec, ListScope, Rules};
 
+use crate::arm::id::ResourceId;
+
 /// The resource provider of all network resources, private DNS among them.
 const NETWORK: &str = "Microsoft.Network";
 /// The api-version of network resources but private DNS.
@@ -65,6 +67,13 @@ impl Kind {
     /// The metric label and the word for logs and messages.
     pub fn label(self) -> &'static str {
         self.spec().label
+    }
+
+    /// The path that lists all resources of this kind in a parent.
+    pub fn all_in(self, parent: &ResourceId) -> String {
+        let spec = self.spec();
+        let own = spec.path.last().copied().unwrap_or_default();
+        format!("{parent}/{}", spec.all_in_parent.unwrap_or(own))
     }
 
     /// The time between two reads of a resource of this kind while it is in progress and Azure gives no time.

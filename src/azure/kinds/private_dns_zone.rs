@@ -45,6 +45,7 @@ pub const SPEC: KindSpec = KindSpec {
         // A zone is not deleted with what others put into it after it was read. Other kinds are not known to hold
         // anything.
         delete_if_unchanged: true,
+        in_use: Some("CannotDeleteResource"),
         numbers_inside: Some(numbers_inside),
         ..Rules::DEFAULT
     },

@@ -36,6 +36,9 @@ pub const SPEC: KindSpec = KindSpec {
         }),
         // The answer to a PUT does not show the address.
         read_after_put: true,
+        // Its DNS names are deleted after it.
+        proves_gone: true,
+        shows_predecessor: true,
         ..Rules::DEFAULT
     },
     ..KindSpec::DEFAULT

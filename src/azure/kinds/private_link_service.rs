@@ -36,6 +36,8 @@ pub const SPEC: KindSpec = KindSpec {
             suffices: None,
         }),
         children: Some(connections),
+        lies_in: Some(Kind::Subnet),
+        shows_predecessor: true,
         ..Rules::DEFAULT
     },
     ..KindSpec::DEFAULT

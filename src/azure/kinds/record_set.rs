@@ -22,6 +22,8 @@ pub const SPEC: KindSpec = KindSpec {
     api_version: DNS_API,
     service: DNS_SERVICE,
     reads_in_5_minutes: Some(DNS_READS),
+    // Of every type, not only A.
+    all_in_parent: Some("ALL"),
     rules: Rules {
         resync: Resync::Record,
         list: Some(ListRules {
@@ -31,6 +33,7 @@ pub const SPEC: KindSpec = KindSpec {
             suffices: None,
         }),
         create_if_new: true,
+        written_at_once: true,
         ..Rules::DEFAULT
     },
     ..KindSpec::DEFAULT

@@ -21,6 +21,8 @@ pub struct KindSpec {
     pub reads_in_5_minutes: Option<u32>,
     /// The longest name, in characters; none if names are not checked here.
     pub max_name: Option<usize>,
+    /// What lists all such resources in a parent, where that is not the type's own name there.
+    pub all_in_parent: Option<&'static str>,
     /// What a read asks Azure to show in full (`$expand`).
     pub expand: Option<&'static str>,
     /// What the engine has to know of the kind.
@@ -40,6 +42,7 @@ impl KindSpec {
         service: "",
         reads_in_5_minutes: None,
         max_name: None,
+        all_in_parent: None,
         expand: None,
         rules: Rules::DEFAULT,
     };

@@ -40,6 +40,7 @@ pub const SPEC: KindSpec = KindSpec {
         }),
         // The next prefix must not overlap with this one.
         put_changes_parent: true,
+        in_use: Some("InUseSubnetCannotBeDeleted"),
         ..Rules::DEFAULT
     },
     ..KindSpec::DEFAULT

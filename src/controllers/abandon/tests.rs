@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::AzurePrivateLinkService;
+use crate::azure::kinds::Kind;
 use crate::azure::plan::Why;
 use crate::controllers::samples::{cr, id, management};
 use crate::engine::plan::Verb;

@@ -4,7 +4,6 @@ use kube::{Resource, ResourceExt};
 use tokio::time::Instant;
 
 use super::{Driver, Times, decided, event_targets, gone, record, to_instant};
-use crate::azure::kinds::Kind;
 use crate::azure::plan::{Outcome, Step};
 use crate::controllers::context::Context;
 use crate::controllers::decision::{Decision, Lifecycle};
@@ -13,6 +12,7 @@ use crate::controllers::facts::Facts;
 use crate::controllers::reconciler::{CustomResourceReconciler, ServedResource};
 use crate::controllers::urgency::urgency;
 use crate::engine::client::Reconcile;
+use crate::engine::cloud::ResourceKind;
 use crate::engine::execute;
 use crate::hypershift::intent;
 use crate::runtime::call::ReconcileError;
@@ -134,10 +134,10 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
     }
 }
 
-/// Whether a write made its resource ready at once. A Private Link Service shows the end of its connections only later.
+/// Whether a write made its resource ready at once. A parent shows the end of what only it shows later.
 fn any_ready(steps: &[Step], outcomes: &[Outcome]) -> bool {
     let written = steps.iter().zip(outcomes).filter(|(step, _)| step.writes());
-    let mut shown = written.filter(|(step, _)| step.kind != Kind::PrivateEndpointConnection);
+    let mut shown = written.filter(|(step, _)| !step.kind.rules().shown_by_parent);
     shown.any(|(_, outcome)| *outcome == Outcome::Ready)
 }
 
