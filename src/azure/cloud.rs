@@ -65,6 +65,10 @@ impl Cloud for Arm {
 
 /// The caller chooses the id of each resource, so it can be the key.
 impl Key for ResourceId {
+    fn name(&self) -> &str {
+        ResourceId::name(self)
+    }
+
     fn parent(&self) -> Option<Self> {
         ResourceId::parent(self)
     }

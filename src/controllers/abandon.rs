@@ -9,10 +9,9 @@ use super::custom_resource::CustomResource;
 use super::decision::{Decision, error_of};
 use crate::api::markers::ABANDON;
 use crate::api::{Reason, Role};
-use crate::azure::arm::error::ArmError;
-use crate::azure::plan::{Outcome, Step};
-use crate::engine::cloud::ResourceKind;
+use crate::engine::cloud::{Cloud, ResourceKind};
 use crate::engine::failure::{Class, Failure};
+use crate::engine::plan::{Outcome, Step};
 use crate::hypershift::problem::Problem;
 use crate::runtime::event::{Event, What};
 
@@ -21,12 +20,12 @@ use crate::runtime::event::{Event, What};
 /// A failure that time can solve does not release it: at least one failure has to be a denial, and a person has to
 /// allow it. What has been locked, or refused as in use, for [`LEFT_AFTER`] needs no permission: whoever set the lock
 /// keeps what is locked, and everything else is gone by then. `failing` gives how long each step has failed.
-pub fn permission(
+pub fn permission<C: Cloud>(
     cr: &impl CustomResource,
     role: Role,
-    decision: &Decision,
-    outcomes: &[Outcome],
-    failing: &dyn Fn(&Step) -> Duration,
+    decision: &Decision<C>,
+    outcomes: &[Outcome<C>],
+    failing: &dyn Fn(&Step<C>) -> Duration,
 ) -> Option<Event> {
     let steps = decision.steps.iter().zip(outcomes);
     let steps = steps.filter(|(step, _)| !step.gone() && !step.left());
@@ -35,7 +34,7 @@ pub fn permission(
         error: error_of(step, outcome),
         is_overdue: failing(step) >= LEFT_AFTER,
     });
-    let remaining: Vec<Remaining<'_>> = remaining.collect();
+    let remaining: Vec<Remaining<'_, C>> = remaining.collect();
     let only_waits = remaining
         .iter()
         .all(|one| one.stays() || one.step.why.waits_for_others());
@@ -49,7 +48,7 @@ pub fn permission(
         return Some(Event::new(What::Released, note));
     }
     let mut errors = remaining.iter().filter_map(|one| one.error);
-    let denied = errors.any(|error| error.class == Class::Denied);
+    let denied = errors.any(|error| error.class() == Class::Denied);
     let outside = decision
         .problem
         .as_ref()
@@ -64,13 +63,13 @@ pub fn permission(
 }
 
 /// A step of a deletion whose resource is still there.
-struct Remaining<'a> {
-    step: &'a Step,
-    error: Option<&'a ArmError>,
+struct Remaining<'a, C: Cloud> {
+    step: &'a Step<C>,
+    error: Option<&'a C::Error>,
     is_overdue: bool,
 }
 
-impl Remaining<'_> {
+impl<C: Cloud> Remaining<'_, C> {
     /// Whether Azure refuses the deletion because the resource is in use, or seems to be.
     fn is_refused(&self) -> bool {
         let code = self.step.kind.rules().in_use;
@@ -85,7 +84,10 @@ impl Remaining<'_> {
 }
 
 /// The steps of a deletion that a lock forbids.
-pub fn locked<'a>(decision: &'a Decision, outcomes: &'a [Outcome]) -> impl Iterator<Item = &'a Step> {
+pub fn locked<'a, C: Cloud>(
+    decision: &'a Decision<C>,
+    outcomes: &'a [Outcome<C>],
+) -> impl Iterator<Item = &'a Step<C>> {
     let steps = decision.steps.iter().zip(outcomes);
     let locked = steps.filter(|(step, outcome)| error_of(step, outcome).is_some_and(Failure::is_lock));
     locked.map(|(step, _)| step)
@@ -98,7 +100,7 @@ pub fn locked<'a>(decision: &'a Decision, outcomes: &'a [Outcome]) -> impl Itera
 pub const LEFT_AFTER: Duration = Duration::from_secs(600);
 
 /// The ids that stay. What only its parent shows stays with it; where nothing could be read, what the status shows.
-fn listed(cr: &impl CustomResource, role: Role, remaining: &[Remaining<'_>]) -> String {
+fn listed<C: Cloud>(cr: &impl CustomResource, role: Role, remaining: &[Remaining<'_, C>]) -> String {
     let steps = remaining.iter().map(|one| one.step);
     let steps = steps.filter(|step| !step.kind.rules().shown_by_parent);
     let mut ids: Vec<String> = steps.map(|step| step.key.to_string()).collect();

@@ -1,6 +1,6 @@
 //! What follows the steps of a teardown: the custom resource is released, or why not yet. Pure.
 
-use super::decision::Decision;
+use super::azure::Decision;
 use super::event;
 use crate::runtime::event::Event;
 use crate::runtime::requeue::Requeue;

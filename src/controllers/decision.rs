@@ -5,9 +5,9 @@ use kube::ResourceExt;
 use serde::Serialize;
 
 use crate::api::{Role, held_by};
-use crate::azure::arm::error::ArmError;
-use crate::azure::kinds::Kind;
-use crate::azure::plan::{Outcome, Step, Why};
+use crate::engine::cloud::Cloud;
+use crate::engine::failure::Failure;
+use crate::engine::plan::{Outcome, Step, Why};
 use crate::hypershift::problem::Problem;
 use crate::runtime::requeue::Requeue;
 
@@ -51,9 +51,10 @@ pub fn deleted_at(object: &impl ResourceExt) -> Option<Timestamp> {
 
 /// What one reconcile is to do. Serialized as `hyperlink plan` prints it.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Decision {
+#[serde(bound = "")]
+pub struct Decision<C: Cloud> {
     /// The steps, in the order in which they are sent.
-    pub steps: Vec<Step>,
+    pub steps: Vec<Step<C>>,
     /// What prevents all steps.
     pub problem: Option<Problem>,
     /// Whether nothing at all is to be touched, not even the status.
@@ -72,7 +73,7 @@ pub struct Decision {
     pub not_found: Option<String>,
 }
 
-impl Decision {
+impl<C: Cloud> Decision<C> {
     /// A decision that can do nothing because of a problem.
     pub fn stuck(problem: Problem) -> Self {
         Self {
@@ -97,27 +98,28 @@ impl Decision {
 
     /// Whether all that was read is as desired, and only reads are missing.
     pub fn is_as_desired(&self) -> bool {
-        let holds =
-            |step: &Step| step.ready().is_some() || step.why.waits_for_others() || matches!(step.why, Why::Unread(_));
+        let holds = |step: &Step<C>| {
+            step.ready().is_some() || step.why.waits_for_others() || matches!(step.why, Why::Unread(_))
+        };
         self.problem.as_ref().is_none_or(|problem| problem.unread) && self.steps.iter().all(holds)
     }
 
-    /// Whether an Azure error, as last observed, is in the way. That Azure is throttling or busy does not count.
+    /// Whether an error of the cloud, as last observed, is in the way. That it is throttling or busy does not count.
     pub fn fails(&self) -> bool {
-        let of_steps = self.steps.iter().filter_map(|step| Some(step.why.error()?.class));
+        let of_steps = self.steps.iter().filter_map(|step| Some(step.why.error()?.class()));
         let of_all = self.problem.as_ref().and_then(|problem| problem.class);
         let mut classes = of_steps.chain(of_all);
         classes.any(|class| !class.is_back_pressure())
     }
 
     /// The first step for a kind.
-    pub fn step(&self, kind: Kind) -> Option<&Step> {
+    pub fn step(&self, kind: C::Kind) -> Option<&Step<C>> {
         self.steps.iter().find(|step| step.kind == kind)
     }
 }
 
-/// The Azure error that came of a step, or that is the reason why nothing was sent.
-pub fn error_of<'a>(step: &'a Step, outcome: &'a Outcome) -> Option<&'a ArmError> {
+/// The error that came of a step, or that is the reason why nothing was sent.
+pub fn error_of<'a, C: Cloud>(step: &'a Step<C>, outcome: &'a Outcome<C>) -> Option<&'a C::Error> {
     match outcome {
         Outcome::Failed(error) => Some(error),
         Outcome::Nothing => step.why.error(),
@@ -131,6 +133,8 @@ mod tests {
 
     use super::*;
     use crate::api::Reason;
+    use crate::azure::arm::error::ArmError;
+    use crate::azure::cloud::Arm;
     use crate::azure::plan::Why;
     use crate::controllers::step_problem::tests::{denied, step};
     use crate::engine::failure::Class;
@@ -152,7 +156,7 @@ mod tests {
     #[test]
     fn reconcile_without_steps_fails_only_by_an_azure_error() {
         let unread = Problem::unread(Reason::NATSubnetCreationFailed, "subnet s", &denied());
-        assert!(Decision::stuck(unread).fails());
-        assert!(!Decision::stuck(Problem::new(Reason::HostedClusterNotFound, "x")).fails());
+        assert!(Decision::<Arm>::stuck(unread).fails());
+        assert!(!Decision::<Arm>::stuck(Problem::new(Reason::HostedClusterNotFound, "x")).fails());
     }
 }

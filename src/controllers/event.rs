@@ -3,19 +3,15 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::api::{ConditionType, Reason, Status};
-use crate::azure::arm::error::CALL_BUDGET_EXHAUSTED;
-use crate::azure::arm::id::ResourceId;
-use crate::azure::kinds::Kind;
-use crate::azure::plan::{Outcome, Step, Why};
 use crate::controllers::decision::{Decision, error_of};
-use crate::engine::cloud::ResourceKind;
-use crate::engine::failure::Class;
-use crate::engine::plan::Change;
+use crate::engine::cloud::{Cloud, ResourceKind};
+use crate::engine::failure::{CALL_BUDGET_EXHAUSTED, Class, Failure};
+use crate::engine::plan::{Change, Outcome, Step, Why};
 use crate::hypershift::conditions::NewCondition;
 use crate::runtime::event::{Event, ProblemsByTopic, What};
 
 /// The Event for a resource that is as desired after a change.
-pub fn changed(kind: Kind, id: &ResourceId, change: &Change) -> Event {
+pub fn changed<C: Cloud>(Step { kind, key: id, .. }: &Step<C>, change: &Change) -> Event {
     let label = kind.label();
     match change {
         Change::Created => Event::new(What::Created, format!("{label} {id} is created")),
@@ -31,9 +27,9 @@ pub fn changed(kind: Kind, id: &ResourceId, change: &Change) -> Event {
 }
 
 /// The Event for a resource that was called too often, as the steps and outcomes show.
-pub fn call_budget_exhausted(steps: &[Step], outcomes: &[Outcome]) -> Option<Event> {
+pub fn call_budget_exhausted<C: Cloud>(steps: &[Step<C>], outcomes: &[Outcome<C>]) -> Option<Event> {
     for (step, outcome) in steps.iter().zip(outcomes) {
-        if error_of(step, outcome).is_some_and(|error| error.code == CALL_BUDGET_EXHAUSTED) {
+        if error_of(step, outcome).is_some_and(|error| error.code() == CALL_BUDGET_EXHAUSTED) {
             let note = format!(
                 "{} {} was called too often and is left alone for a while: a defect of Hyperlink, please report it",
                 step.kind.label(),
@@ -46,7 +42,7 @@ pub fn call_budget_exhausted(steps: &[Step], outcomes: &[Outcome]) -> Option<Eve
 }
 
 /// The Event for a custom resource without our intent of which a resource that shows a predecessor is there as desired.
-pub fn adopted(steps: &[Step]) -> Option<Event> {
+pub fn adopted<C: Cloud>(steps: &[Step<C>]) -> Option<Event> {
     let mut adoptable = steps.iter().filter(|step| step.kind.rules().shows_predecessor);
     let found = adoptable.find(|step| step.ready().is_some())?;
     let note = format!("{} {} is there already and taken over", found.kind.label(), found.key);
@@ -54,7 +50,7 @@ pub fn adopted(steps: &[Step]) -> Option<Event> {
 }
 
 /// The Events for the end of a custom resource: nothing owned is left, or what is. Without a step nothing was read.
-pub fn released(decision: &Decision) -> Vec<Event> {
+pub fn released<C: Cloud>(decision: &Decision<C>) -> Vec<Event> {
     if decision.steps.is_empty() {
         return vec![not_read("nothing tells what was made for it")];
     }
@@ -72,7 +68,7 @@ pub fn released(decision: &Decision) -> Vec<Event> {
 }
 
 /// The Events for what is left in Azure under our names, and why.
-pub fn left(decision: &Decision) -> Vec<Event> {
+pub fn left<C: Cloud>(decision: &Decision<C>) -> Vec<Event> {
     let stays = decision.steps.iter().filter(|step| step.left()).map(|step| {
         let why = match &step.why {
             Why::InUse(users) => format!("used by {users}"),

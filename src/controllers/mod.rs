@@ -3,6 +3,7 @@
 
 pub mod abandon;
 pub mod awaiting;
+pub mod azure;
 pub mod conclusion;
 pub mod contention;
 pub mod context;

@@ -3,19 +3,20 @@
 use super::decision::Decision;
 use super::report::Report;
 use crate::api::Status;
-use crate::azure::plan::{Outcome, Step};
+use crate::engine::cloud::Cloud;
+use crate::engine::plan::{Outcome, Step};
 use crate::metrics::ReconcileResult;
 use crate::runtime::reconcile::ReconcileOutcome;
 use crate::runtime::requeue::Requeue;
 
-/// The outcome of a reconcile that builds, by its report. A condition that is still True while Azure fails to answer
-/// does not make it a success.
-pub fn reported<R>(
+/// The outcome of a reconcile that builds, by its report. A condition that is still True while the cloud fails to
+/// answer does not make it a success.
+pub fn reported<R, C: Cloud>(
     cr: R,
     requeue: Requeue,
     report: &Report,
-    decision: &Decision,
-    outcomes: &[Outcome],
+    decision: &Decision<C>,
+    outcomes: &[Outcome<C>],
 ) -> ReconcileOutcome<R> {
     let all_hold = report.conditions.iter().all(|one| one.status == Status::True);
     if all_hold && !decision.fails() {
@@ -26,7 +27,12 @@ pub fn reported<R>(
 }
 
 /// The outcome of a reconcile after which something is not as desired yet.
-pub fn not_ready<R>(cr: R, requeue: Requeue, decision: &Decision, outcomes: &[Outcome]) -> ReconcileOutcome<R> {
+pub fn not_ready<R, C: Cloud>(
+    cr: R,
+    requeue: Requeue,
+    decision: &Decision<C>,
+    outcomes: &[Outcome<C>],
+) -> ReconcileOutcome<R> {
     let failed = decision.fails() || outcomes.iter().any(|outcome| matches!(outcome, Outcome::Failed(_)));
     let problem = decision.problem.as_ref();
     let only_a_change_helps = problem.is_some_and(|problem| problem.requeue_after.is_none());

@@ -10,8 +10,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::azure::Decision;
 use super::custom_resource::CustomResource;
-use super::decision::{Decision, Lifecycle};
+use super::decision::Lifecycle;
 use super::facts::Facts;
 use super::report::{Report, conditions_patch, fields_patch};
 use crate::api::{Role, held_by};

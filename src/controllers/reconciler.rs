@@ -3,9 +3,10 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 
+use super::azure::Decision;
 use super::context::Context;
 use super::custom_resource::CustomResource;
-use super::decision::{Decision, Lifecycle};
+use super::decision::Lifecycle;
 use super::event;
 use super::facts::{Facts, Needs};
 use super::preview::{Fact, FinalizerChange};

@@ -2,14 +2,14 @@
 
 use super::decision::Decision;
 use crate::api::Reason;
-use crate::azure::arm::error::ArmError;
-use crate::azure::plan::{Outcome, Step, Why};
+use crate::engine::cloud::{Cloud, Key, ResourceKind};
 use crate::engine::failure::{Class, Failure};
+use crate::engine::plan::{Outcome, Step, Why};
 use crate::hypershift::problem::Problem;
 
 /// The problem of a step that is not complete; none if its resource is ready, or gone as desired. `failure` is the
 /// reason if the step fails.
-pub fn step_problem(step: &Step, outcome: &Outcome, failure: Reason) -> Option<Problem> {
+pub fn step_problem<C: Cloud>(step: &Step<C>, outcome: &Outcome<C>, failure: Reason) -> Option<Problem> {
     let kind = step.kind.label();
     let name = step.key.name();
     let subject = format!("{kind} {name}");
@@ -40,7 +40,7 @@ pub fn step_problem(step: &Step, outcome: &Outcome, failure: Reason) -> Option<P
 }
 
 /// Whether a step that is not complete deletes its resource; `failure` is the reason if it fails.
-fn deletes(why: &Why, failure: Reason) -> bool {
+fn deletes<C: Cloud>(why: &Why<C>, failure: Reason) -> bool {
     match why {
         Why::Unwanted => true,
         Why::InProgress | Why::Unproven => failure == Reason::DeletionFailed,
@@ -50,10 +50,10 @@ fn deletes(why: &Why, failure: Reason) -> bool {
 
 /// What blocks a decision: its own problem, or the first problem of these steps. `failure` gives the reason if a step
 /// fails.
-pub fn blocking_problem<'a>(
-    decision: &Decision,
-    steps: impl IntoIterator<Item = (&'a Step, &'a Outcome)>,
-    failure: impl Fn(&Step) -> Reason,
+pub fn blocking_problem<'a, C: Cloud>(
+    decision: &Decision<C>,
+    steps: impl IntoIterator<Item = (&'a Step<C>, &'a Outcome<C>)>,
+    failure: impl Fn(&Step<C>) -> Reason,
 ) -> Option<Problem> {
     let problems = steps
         .into_iter()
@@ -63,9 +63,9 @@ pub fn blocking_problem<'a>(
 
 /// The first of several problems. What could not be read just now comes last, and so does a step that waits for it;
 /// `unread` is an earlier problem, which may be such a one.
-pub fn first_problem<'a>(
+pub fn first_problem<'a, C: Cloud>(
     unread: Option<&Problem>,
-    problems: impl IntoIterator<Item = (&'a Step, Problem)>,
+    problems: impl IntoIterator<Item = (&'a Step<C>, Problem)>,
 ) -> Option<Problem> {
     let mut unread = unread.filter(|problem| problem.unread).map(busy_class);
     let mut first = None;
@@ -93,8 +93,8 @@ fn busy_class(problem: &Problem) -> Option<Class> {
     problem.class.filter(|class| class.is_back_pressure())
 }
 
-fn reason_of(error: &ArmError, failure: Reason) -> Reason {
-    if error.class == Class::Denied && error.is_lock() {
+fn reason_of(error: &impl Failure, failure: Reason) -> Reason {
+    if error.class() == Class::Denied && error.is_lock() {
         Reason::ScopeLocked
     } else {
         failure
@@ -108,8 +108,10 @@ pub(super) mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::azure::arm::error::ArmError;
     use crate::azure::arm::id::ResourceId;
     use crate::azure::kinds::Kind;
+    use crate::azure::plan::{Outcome, Step, Why};
     use crate::engine::plan::Verb;
 
     pub(in crate::controllers) fn step(why: Why) -> Step {

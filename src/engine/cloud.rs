@@ -49,6 +49,8 @@ pub trait Cloud: Debug + Default + Clone + Copy + PartialEq + Eq + Send + Sync +
 /// The slot that a resource fills: known before the resource exists, and of at most one resource at a time. The cloud's
 /// own id can be a key only where the caller chooses it.
 pub trait Key: Clone + Debug + Display + Eq + Hash + Send + Sync + 'static {
+    /// The name of the resource, without that of what it is in.
+    fn name(&self) -> &str;
     /// The resource in which this one is.
     fn parent(&self) -> Option<Self>;
     /// Whether this resource is in the other one, at any depth.

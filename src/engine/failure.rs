@@ -6,6 +6,9 @@ use std::time::Duration;
 /// The code of an error in place of a read that comes later.
 pub const NOT_READ_YET: &str = "NotReadYet";
 
+/// The code of the error for a call that was not sent because its resource has no call budget left.
+pub const CALL_BUDGET_EXHAUSTED: &str = "CallBudgetExhausted";
+
 /// What an error means for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
@@ -63,6 +66,8 @@ pub trait Failure: Clone + Debug + Display + PartialEq + Send + Sync + 'static {
     fn own(class: Class, code: &'static str) -> Self;
     /// Whether the request was not sent, because it had to wait for a budget of the cloud's.
     fn is_unsent(&self) -> bool;
+    /// Whether reads have failed for so long that nothing is known of the resource any more.
+    fn is_lasting(&self) -> bool;
     /// Whether somebody has locked the resource, so that the cloud refuses the write.
     fn is_lock(&self) -> bool;
     /// The error that the cloud gives for a missing resource.

@@ -90,6 +90,10 @@ impl fmt::Display for Key {
 }
 
 impl cloud::Key for Key {
+    fn name(&self) -> &str {
+        self.0.rsplit('/').next().unwrap_or_default()
+    }
+
     fn parent(&self) -> Option<Self> {
         self.0.rsplit_once('/').map(|(parent, _)| Self::of(parent))
     }
@@ -125,6 +129,10 @@ impl Failure for Error {
 
     fn is_unsent(&self) -> bool {
         self.class() == Class::Throttled && self.status() == 0
+    }
+
+    fn is_lasting(&self) -> bool {
+        self.lasting
     }
 
     fn is_lock(&self) -> bool {

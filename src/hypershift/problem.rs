@@ -5,8 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::api::Reason;
-use crate::azure::arm::error::ArmError;
-use crate::engine::failure::Class;
+use crate::engine::failure::{Class, Failure};
 use crate::runtime::requeue::Requeue;
 
 /// Why nothing can be done for an object, in the words of a condition.
@@ -19,10 +18,10 @@ pub struct Problem {
     /// After how long to reconcile again though nothing has changed; none where only a change can help.
     #[serde(skip)]
     pub requeue_after: Option<Duration>,
-    /// The class of Azure's error, if the problem is one.
+    /// The class of the cloud's error, if the problem is one.
     #[serde(skip)]
     pub class: Option<Class>,
-    /// Whether this is only a read that failed for a short while, or Azure being busy: nothing is known to have
+    /// Whether this is only a read that failed for a short while, or the cloud being busy: nothing is known to have
     /// changed.
     #[serde(skip)]
     pub unread: bool,
@@ -40,17 +39,17 @@ impl Problem {
         }
     }
 
-    /// The problem of an Azure error about `subject`.
-    pub fn error(reason: Reason, subject: &str, error: &ArmError) -> Self {
+    /// The problem of a cloud's error about `subject`.
+    pub fn error(reason: Reason, subject: &str, error: &impl Failure) -> Self {
         Self {
-            class: Some(error.class),
+            class: Some(error.class()),
             ..Self::new(reason, format!("{subject}: {error}"))
         }
     }
 
-    /// The problem of an Azure error in a read of `subject`.
-    pub fn unread(reason: Reason, subject: &str, error: &ArmError) -> Self {
-        if error.class.is_back_pressure() || !error.lasting {
+    /// The problem of a cloud's error in a read of `subject`.
+    pub fn unread(reason: Reason, subject: &str, error: &impl Failure) -> Self {
+        if error.class().is_back_pressure() || !error.is_lasting() {
             return Self {
                 unread: true,
                 ..Self::error(reason, subject, error)

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use hyperlink::azure::arm::error::{ArmError, CALL_BUDGET_EXHAUSTED};
+use hyperlink::azure::arm::error::ArmError;
 use hyperlink::azure::kinds::Kind;
 use hyperlink::engine::client::{Condition, Reconcile, WriteError};
-use hyperlink::engine::failure::Class;
+use hyperlink::engine::failure::{CALL_BUDGET_EXHAUSTED, Class};
 use rstest::rstest;
 use serde_json::{Value, json};
 

@@ -55,7 +55,7 @@ fn every_sentence_of_advice_has_a_row_and_no_other() -> Result<()> {
 #[test]
 fn every_code_of_our_own_is_in_the_runbook() -> Result<()> {
     let mut own = BTreeSet::from([
-        hyperlink::azure::arm::error::CALL_BUDGET_EXHAUSTED.to_owned(),
+        hyperlink::engine::failure::CALL_BUDGET_EXHAUSTED.to_owned(),
         hyperlink::azure::arm::error::TOO_MANY_UNANSWERED.to_owned(),
         hyperlink::engine::failure::NOT_READ_YET.to_owned(),
         "TokenRefused".to_owned(),

@@ -8,14 +8,14 @@ use bytes::Bytes;
 use http::{Method, Request, Response};
 use hyperlink_engine::call_budget::CallBudgets;
 use hyperlink_engine::client::{Condition, OperationState, Reconcile, WriteError};
-use hyperlink_engine::failure::Class;
+use hyperlink_engine::failure::{CALL_BUDGET_EXHAUSTED, Class};
 use serde_json::Value;
 use tokio::time::Instant;
 use url::Url;
 
 use crate::arm::bulkhead::{Bulkhead, Permit};
 use crate::arm::call::{Call, CountedCall};
-use crate::arm::error::{ArmError, CALL_BUDGET_EXHAUSTED, TOO_MANY_UNANSWERED};
+use crate::arm::error::{ArmError, TOO_MANY_UNANSWERED};
 use crate::arm::id::{ResourceId, SubscriptionId};
 use crate::arm::message::{conditional, is_sendable, request, retry_after, shows};
 use crate::arm::operation;

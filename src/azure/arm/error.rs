@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use hyperlink_engine::failure::{Class, Failure, NOT_READ_YET};
+use hyperlink_engine::failure::{CALL_BUDGET_EXHAUSTED, Class, Failure, NOT_READ_YET};
 use serde_json::Value;
 
 /// An ARM error. `Display` shows its code and advice, which are stable; Azure's own text is for the log.
@@ -111,8 +111,6 @@ pub fn classify(status: u16, codes: &[&str]) -> Class {
     }
 }
 
-/// The code of the error for a call that was not sent because its resource has no call budget left.
-pub const CALL_BUDGET_EXHAUSTED: &str = "CallBudgetExhausted";
 /// The code of a call that was not sent because earlier ones to its subscription have not come back.
 pub const TOO_MANY_UNANSWERED: &str = "TooManyUnanswered";
 
@@ -290,6 +288,10 @@ impl Failure for ArmError {
 
     fn is_unsent(&self) -> bool {
         self.class == Class::Throttled && self.status == 0 && self.code != CALL_BUDGET_EXHAUSTED
+    }
+
+    fn is_lasting(&self) -> bool {
+        self.lasting
     }
 
     fn is_lock(&self) -> bool {

@@ -3,8 +3,10 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::AzurePrivateLinkService;
+use crate::azure::arm::error::ArmError;
 use crate::azure::kinds::Kind;
-use crate::azure::plan::Why;
+use crate::azure::plan::{Outcome, Step, Why};
+use crate::controllers::azure::Decision;
 use crate::controllers::samples::{cr, id, management};
 use crate::engine::plan::Verb;
 

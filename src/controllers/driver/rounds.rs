@@ -5,8 +5,9 @@ use tokio::time::Instant;
 
 use super::{Driver, Times, decided, event_targets, gone, record, to_instant};
 use crate::azure::plan::{Outcome, Step};
+use crate::controllers::azure::Decision;
 use crate::controllers::context::Context;
-use crate::controllers::decision::{Decision, Lifecycle};
+use crate::controllers::decision::Lifecycle;
 use crate::controllers::event;
 use crate::controllers::facts::Facts;
 use crate::controllers::reconciler::{CustomResourceReconciler, ServedResource};
@@ -119,7 +120,7 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
         for (step, outcome) in steps.iter().zip(outcomes) {
             if let Outcome::Reached(change) = outcome {
                 self.cx.runtime.metrics.changed(step.kind, &step.key, change);
-                changes.push(event::changed(step.kind, &step.key, change));
+                changes.push(event::changed(step, change));
             }
         }
         self.emit(cr, &changes).await;

@@ -4,7 +4,10 @@ use serde_json::json;
 
 use super::*;
 use crate::azure::arm::error::ArmError;
-use crate::controllers::decision::Decision;
+use crate::azure::arm::id::ResourceId;
+use crate::azure::kinds::Kind;
+use crate::azure::plan::{Outcome, Step, Why};
+use crate::controllers::azure::Decision;
 use crate::controllers::report::fails;
 use crate::controllers::samples;
 use crate::engine::plan::Verb;
@@ -57,10 +60,10 @@ fn life(stored: &[NewCondition], reported: &[NewCondition]) -> Vec<&'static str>
 #[case::failed_and_put_again(&Why::Failed, "Repaired", " is repaired: provisioningState")]
 #[case::replaced(&Why::Replace(vec!["alias"]), "Replaced", " is replaced: alias")]
 fn change_of_a_resource_is_published_with_its_id(#[case] why: &Why, #[case] reason: &str, #[case] end: &str) {
-    let id = samples::id(&samples::guest("privateEndpoints/pe"));
-    let event = changed(Kind::PrivateEndpoint, &id, &Change::of(why).unwrap());
+    let endpoint = step(Kind::PrivateEndpoint, "privateEndpoints/pe", Verb::Keep, Why::UpToDate);
+    let event = changed(&endpoint, &Change::of(why).unwrap());
     assert_eq!((event.what.reason(), event.what.warns()), (reason, false));
-    assert_eq!(event.note, format!("private_endpoint {id}{end}"));
+    assert_eq!(event.note, format!("private_endpoint {}{end}", endpoint.key));
 }
 
 #[rstest]

@@ -16,7 +16,7 @@ use crate::azure::arm::id::{IdError, ResourceId, SubscriptionId, location};
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_endpoint::{Approval, PrivateEndpoint, address, approval};
 use crate::azure::plan::{Step, Why};
-use crate::controllers::decision::Decision;
+use crate::controllers::azure::Decision;
 use crate::controllers::facts::{Facts, Needs, together};
 use crate::engine::plan::ensure_present;
 use crate::hypershift::identity::Identity;

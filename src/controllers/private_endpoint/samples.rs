@@ -10,7 +10,7 @@ use crate::api::hypershift::AzurePlatform;
 use crate::api::markers::{CPO_FINALIZER, CPO_INTENT, OAUTH};
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::plan::Step;
-use crate::controllers::decision::Decision;
+use crate::controllers::azure::Decision;
 use crate::controllers::facts::Facts;
 use crate::controllers::samples::{ALIAS, cr, decided, guest, identity};
 use crate::engine::plan::Verb;

@@ -6,7 +6,7 @@ use super::plan::{ControlPlane, ControlPlaneState, DesiredResources, Voucher, de
 use crate::api::hypershift::AzurePlatform;
 use crate::api::{AzurePrivateLinkService, AzurePrivateLinkServiceStatus, ConditionType, Reason, Role, Status};
 use crate::azure::arm::id::same;
-use crate::controllers::decision::Decision;
+use crate::controllers::azure::Decision;
 use crate::hypershift::conditions;
 use crate::hypershift::problem::Problem;
 

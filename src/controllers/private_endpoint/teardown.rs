@@ -19,7 +19,7 @@ use crate::azure::kinds::private_dns_zone::{PrivateDnsZone, links};
 use crate::azure::kinds::private_endpoint::{PrivateEndpoint, leads_anywhere, leads_to};
 use crate::azure::kinds::record_set::RecordSet;
 use crate::azure::plan::Step;
-use crate::controllers::decision::Decision;
+use crate::controllers::azure::Decision;
 use crate::controllers::facts::{Facts, Needs, together};
 use crate::engine::plan::{Verb, ensure_absent};
 use crate::engine::resource::Owned;

@@ -3,7 +3,7 @@
 use super::plan::PrivateLinkServiceInputs;
 use super::settings::Settings;
 use crate::api::AzurePrivateLinkService;
-use crate::controllers::decision::Decision;
+use crate::controllers::azure::Decision;
 use crate::controllers::facts::{Facts, Needs};
 use crate::hypershift::problem::Problem;
 

@@ -21,7 +21,7 @@ use crate::azure::kinds::Kind;
 use crate::azure::kinds::load_balancer::Frontend;
 use crate::azure::kinds::private_link_service::{OwnedPrivateLinkService, PrivateLinkService, connections};
 use crate::azure::plan::{Step, Why};
-use crate::controllers::decision::Decision;
+use crate::controllers::azure::Decision;
 use crate::controllers::facts::{Facts, Needs};
 use crate::engine::plan::{Verb, ensure_present};
 use crate::hypershift::identity::{DeletedCluster, Identity};

@@ -15,7 +15,7 @@ use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
 use crate::azure::observations::ObservationCache;
 use crate::azure::plan::{Outcome, Step};
-use crate::controllers::decision::Decision;
+use crate::controllers::azure::Decision;
 use crate::engine::plan::Verb;
 use crate::engine::resource::MISSED;
 use crate::runtime::requeue::Requeue;

@@ -5,9 +5,9 @@ use kube::{Resource, ResourceExt};
 
 use super::plan::PrivateLinkServiceInputs;
 use crate::api::AzurePrivateLinkService;
+use crate::controllers::azure::Decision;
 use crate::controllers::context::Context;
 use crate::controllers::custom_resource::guest_is_locked;
-use crate::controllers::decision::Decision;
 use crate::controllers::{abandon, event};
 use crate::hypershift::identity::DeletedCluster;
 use crate::runtime::event::{Event, What};

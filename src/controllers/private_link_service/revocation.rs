@@ -16,7 +16,7 @@ use crate::azure::arm::scope::AzureScope;
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_link_service::narrowed::Narrowed;
 use crate::azure::plan::{Step, Why};
-use crate::controllers::decision::Decision;
+use crate::controllers::azure::Decision;
 use crate::controllers::facts::{Needs, together};
 use crate::engine::plan::{Verb, ensure_present};
 use crate::hypershift::identity::Identity;

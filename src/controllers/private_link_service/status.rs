@@ -8,7 +8,7 @@ use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_link_service::alias;
 use crate::azure::plan::{Outcome, Step, Why};
 use crate::controllers::abandon;
-use crate::controllers::decision::Decision;
+use crate::controllers::azure::Decision;
 use crate::controllers::report::{Report, fails, fails_unless_unread};
 use crate::controllers::step_problem::blocking_problem;
 use crate::hypershift::conditions::NewCondition;

@@ -22,7 +22,7 @@ use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_link_service::nat_subnet;
 use crate::azure::plan::{Step, Why};
-use crate::controllers::decision::Decision;
+use crate::controllers::azure::Decision;
 use crate::controllers::facts::{Facts, Needs, together};
 use crate::engine::plan::{Verb, ensure_absent};
 use crate::hypershift::identity::{DeletedCluster, Identity};

@@ -8,8 +8,8 @@ use super::plan::PrivateLinkServiceInputs;
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::kinds::Kind;
 use crate::azure::plan::Why;
+use crate::controllers::azure::Decision;
 use crate::controllers::context::Context;
-use crate::controllers::decision::Decision;
 use crate::engine::observation_cache::LONGEST_POLL;
 use crate::runtime::requeue::Requeue;
 
