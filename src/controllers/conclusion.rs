@@ -1,7 +1,8 @@
 //! What follows the steps of a teardown: the custom resource is released, or why not yet. Pure.
 
-use super::azure::Decision;
+use super::decision::Decision;
 use super::event;
+use crate::engine::cloud::Cloud;
 use crate::runtime::event::Event;
 use crate::runtime::requeue::Requeue;
 
@@ -30,7 +31,7 @@ pub struct Findings {
 }
 
 /// What follows the steps of `decision`.
-pub fn conclude(decision: &Decision, findings: Findings) -> Conclusion {
+pub fn conclude<C: Cloud>(decision: &Decision<C>, findings: Findings) -> Conclusion {
     if let Some(event) = findings.abandoned {
         let mut events = vec![event];
         events.extend(event::left(decision));
@@ -50,6 +51,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::azure::cloud::Arm;
     use crate::hypershift::problem::Problem;
     use crate::runtime::event::What;
 
@@ -63,7 +65,7 @@ mod tests {
     #[test]
     fn teardown_without_anything_left_releases() {
         assert_eq!(
-            conclude(&Decision::default(), certain()),
+            conclude(&Decision::<Arm>::default(), certain()),
             Conclusion::Release(Vec::new())
         );
     }
@@ -71,7 +73,7 @@ mod tests {
     #[test]
     fn absence_that_is_not_certain_does_not_release() {
         let findings = Findings::default();
-        assert_eq!(conclude(&Decision::default(), findings), Conclusion::Report);
+        assert_eq!(conclude(&Decision::<Arm>::default(), findings), Conclusion::Report);
     }
 
     #[test]
@@ -81,7 +83,10 @@ mod tests {
             may_appear: Some(requeue),
             ..certain()
         };
-        assert_eq!(conclude(&Decision::default(), findings), Conclusion::Wait(requeue));
+        assert_eq!(
+            conclude(&Decision::<Arm>::default(), findings),
+            Conclusion::Wait(requeue)
+        );
     }
 
     #[test]
@@ -94,7 +99,7 @@ mod tests {
             ..Findings::default()
         };
         assert_eq!(
-            conclude(&Decision::stuck(problem), findings),
+            conclude(&Decision::<Arm>::stuck(problem), findings),
             Conclusion::Release(vec![abandoned])
         );
     }

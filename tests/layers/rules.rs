@@ -146,6 +146,22 @@ const BANS: &[Ban] = &[
         why: "src/runtime knows no object of ours and no cloud",
     },
     Ban {
+        modules: &[
+            "controllers/abandon",
+            "controllers/conclusion",
+            "controllers/decision",
+            "controllers/event",
+            "controllers/outcome",
+            "controllers/step_problem",
+            "hypershift/problem",
+        ],
+        layers: &[],
+        paths: &["crate::azure"],
+        but_modules: &[],
+        but_paths: &[],
+        why: "decisions and what comes of them are about any cloud",
+    },
+    Ban {
         modules: &[],
         layers: &[Data, Decide, Wire, Effect],
         paths: &["clap"],

@@ -3,7 +3,7 @@
 use super::*;
 
 const LIB: &str = "pub mod api;\npub mod controllers;\npub mod config;\npub mod metrics;\npub mod observer;";
-const CONTROLLERS: &str = "pub mod private_endpoint;\npub mod private_link_service;\nmod driver;";
+const CONTROLLERS: &str = "pub mod private_endpoint;\npub mod private_link_service;\nmod decision;\nmod driver;";
 
 /// A small tree that keeps the rules, with one file replaced or added.
 fn with(file: &str, text: &str) -> Vec<String> {
@@ -36,6 +36,7 @@ fn with(file: &str, text: &str) -> Vec<String> {
         ("observer/mod.rs", "mod decide;\nuse kube::Api;"),
         ("observer/decide.rs", "use crate::api::Role;"),
         ("controllers/mod.rs", CONTROLLERS),
+        ("controllers/decision.rs", "use crate::engine::plan::Step;"),
         ("controllers/driver.rs", "use kube::Client;"),
         (
             "controllers/private_endpoint/mod.rs",
@@ -128,6 +129,11 @@ fn a_tree_that_keeps_the_rules_has_no_violation() {
     "controllers/private_link_service/mod.rs",
     "use super::private_endpoint::X;",
     "src/controllers/private_link_service/mod.rs:1: uses crate::controllers::private_endpoint::X; private_link_service and private_endpoint meet in the custom resource's status only"
+)]
+#[case::a_decision_names_azure(
+    "controllers/decision.rs",
+    "use crate::azure::kinds::Kind;",
+    "src/controllers/decision.rs:1: uses crate::azure::kinds::Kind; decisions and what comes of them are about any cloud"
 )]
 #[case::flags_below_the_top(
     "controllers/driver.rs",
