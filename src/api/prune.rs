@@ -48,7 +48,7 @@ impl Prune for HostedControlPlane {
     /// Of a watched object only the metadata is used, and the subscription, which shows whether the process serves it.
     /// The spec is read from the API server.
     fn prune(&mut self) {
-        prune_metadata(&mut self.metadata, &READ_CLUSTER_ANNOTATIONS, &[]);
+        prune_control_plane(&mut self.metadata);
         let azure = std::mem::take(&mut self.spec).platform.azure;
         let subscription_id = azure
             .and_then(|azure| azure.subscription_id)
@@ -71,6 +71,11 @@ impl Prune for Service {
             ..ServiceSpec::default()
         });
     }
+}
+
+/// Keeps the metadata that is read of a control plane.
+pub fn prune_control_plane(metadata: &mut ObjectMeta) {
+    prune_metadata(metadata, &READ_CLUSTER_ANNOTATIONS, &[]);
 }
 
 /// The part of an annotation's value that is used. Neither Hyperlink nor HyperShift writes a longer one.

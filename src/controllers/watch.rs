@@ -14,6 +14,7 @@ use super::context::Context;
 use super::hosted_cluster;
 use super::reconciler::{ReconcilesCustomResource, ServedResource};
 use crate::api::markers::{EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER, SERVICES};
+use crate::api::prune::prune_control_plane;
 use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, other_writer};
 use crate::azure::arm::id::ResourceId;
 use crate::hypershift::cluster_index::ClusterIndex;
@@ -143,9 +144,9 @@ pub async fn link_services<C: ReconcilesCustomResource<Object = AzurePrivateLink
     };
     let resources = scope.events(&client, pages()).inspect_ok(heard);
     let clusters = indexed(clusters, Arc::clone(&cluster_index));
-    let planes = scope.metadata_events::<HostedControlPlane>(&client, pages());
+    let planes = scope.metadata_events::<HostedControlPlane>(&client, pages(), prune_control_plane);
     let services = SERVICES.map(|name| {
-        let services = scope.metadata_events::<Service>(&client, named(name));
+        let services = scope.metadata_events::<Service>(&client, named(name), |_| {});
         services.touched_objects().boxed()
     });
     let known = runner.cx.resources.store();

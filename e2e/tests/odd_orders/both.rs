@@ -7,9 +7,6 @@ use e2e::hyperlink::{Hyperlink, Role};
 use e2e::shared_env::SOON;
 use e2e::{TestEnv, eventually};
 
-/// How often the processes read ready resources again.
-const FLAGS: [(&str, &str); 2] = [("resync", "2s"), ("record-resync", "2s")];
-
 /// A test environment with both roles running.
 pub(crate) struct Both {
     pub(crate) test_env: TestEnv,
@@ -17,11 +14,12 @@ pub(crate) struct Both {
 }
 
 impl Both {
-    /// Starts both roles with this program.
-    pub(crate) async fn start(test_env: TestEnv, program: &Path) -> Result<Self> {
+    /// Starts both roles with this program, which read ready resources again at this interval.
+    pub(crate) async fn start(test_env: TestEnv, program: &Path, resync: &str) -> Result<Self> {
+        let flags = [("resync", resync), ("record-resync", resync)];
         let processes = [
-            Hyperlink::start_program(program, &test_env, Role::Ho, "ho", &FLAGS).await?,
-            Hyperlink::start_program(program, &test_env, Role::Cpo, "cpo", &FLAGS).await?,
+            Hyperlink::start_program(program, &test_env, Role::Ho, "ho", &flags).await?,
+            Hyperlink::start_program(program, &test_env, Role::Cpo, "cpo", &flags).await?,
         ];
         Ok(Self { test_env, processes })
     }

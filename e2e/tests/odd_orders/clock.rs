@@ -83,7 +83,7 @@ async fn is_off(target: &Target, seconds: i64) -> Result<bool> {
 fn clock_that_jumps_disturbs_nothing(#[case] seconds: i64) {
     alone(async |test_env: TestEnv| {
         let clock = OwnClock::new(test_env.dir())?;
-        let both = Both::start(test_env, &clock.program).await?;
+        let both = Both::start(test_env, &clock.program, "2s").await?;
         let test_env = &both.test_env;
         let before = HostedCluster::new(test_env, "before-the-jump");
         before.create(test_env).await?;

@@ -6,6 +6,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use futures::{Stream, stream};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{NamespaceResourceScope, PartialObjectMeta};
 use kube::runtime::reflector::{Store, store};
 use kube::runtime::{WatchStreamExt, reflector, watcher};
@@ -88,13 +89,15 @@ impl Scope {
     }
 
     /// The watch events of the objects in scope, with their metadata alone: for a controller that reads them itself. The
-    /// API server sends no more, however large an object is.
+    /// API server sends no more, however large an object is. `prune` drops what nobody reads of that.
     pub fn metadata_events<K: Watchable>(
         &self,
         client: &kube::Client,
         which: watcher::Config,
+        prune: fn(&mut ObjectMeta),
     ) -> impl Stream<Item = Result<watcher::Event<PartialObjectMeta<K>>, watcher::Error>> + Send + use<K> {
         let events = watcher(self.api::<PartialObjectMeta<K>>(client), which).default_backoff();
+        let events = events.modify(move |object| prune(&mut object.metadata));
         self.health.observe(K::WATCHED, events)
     }
 }
