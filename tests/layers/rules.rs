@@ -7,6 +7,10 @@ use hyperlink::telemetry::FIELDS;
 
 use super::source::{self, Path, Source};
 
+mod bans;
+
+use bans::BANS;
+
 /// From the bottom up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Layer {
@@ -48,152 +52,6 @@ fn table(text: &str) -> Vec<(String, Layer)> {
     }
     modules
 }
-
-/// Paths that some files must not use.
-struct Ban {
-    /// The layers, or modules as in [`LAYERS`], that it binds, except some modules.
-    layers: &'static [Layer],
-    modules: &'static [&'static str],
-    but_modules: &'static [&'static str],
-    /// A path and all below it; `…::name` is a path that ends so.
-    paths: &'static [&'static str],
-    but_paths: &'static [&'static str],
-    why: &'static str,
-}
-
-const BANS: &[Ban] = &[
-    Ban {
-        modules: &[],
-        layers: &[Data, Decide],
-        paths: &[
-            "tokio",
-            "futures",
-            "reqwest",
-            "hyper",
-            "axum",
-            "tower",
-            "azure_core",
-            "azure_identity",
-            "std::fs",
-            "std::process",
-            "std::thread",
-            "std::net::TcpStream",
-            "std::net::TcpListener",
-            "std::net::UdpSocket",
-            "kube::Api",
-            "kube::Client",
-            "kube::Config",
-            "kube::api",
-            "kube::client",
-            "kube::config",
-            "kube::runtime",
-        ],
-        but_modules: &[],
-        but_paths: &["kube::api::ObjectMeta"],
-        why: "data and decisions do no I/O",
-    },
-    Ban {
-        modules: &[],
-        layers: &[Data, Decide],
-        paths: &[
-            "…::Instant::now",
-            "…::SystemTime::now",
-            "…::Timestamp::now",
-            "…::Zoned::now",
-        ],
-        but_modules: &[],
-        but_paths: &[],
-        why: "data and decisions have no clock: the time comes in as a value",
-    },
-    Ban {
-        modules: &[],
-        layers: &[Data, Decide],
-        paths: &["tracing"],
-        but_modules: &[],
-        but_paths: &[],
-        why: "data and decisions do not log",
-    },
-    Ban {
-        modules: &[],
-        layers: &[Wire],
-        paths: &[
-            "kube",
-            "k8s_openapi",
-            "crate::api::AzurePrivateLinkService",
-            "crate::api::private_link_service",
-            "crate::api::HostedCluster",
-            "crate::api::HostedControlPlane",
-            "crate::api::hypershift",
-        ],
-        but_modules: &[],
-        but_paths: &[],
-        why: "the wire knows no Kubernetes and no custom resource",
-    },
-    Ban {
-        modules: &["hypershift"],
-        layers: &[],
-        paths: &["crate::controllers", "crate::observer"],
-        but_modules: &[],
-        but_paths: &[],
-        why: "src/hypershift knows no controller",
-    },
-    Ban {
-        modules: &["runtime"],
-        layers: &[],
-        paths: &["crate"],
-        but_modules: &[],
-        but_paths: &["crate::runtime", "crate::metrics"],
-        why: "src/runtime knows no object of ours and no cloud",
-    },
-    Ban {
-        modules: &[
-            "controllers/abandon",
-            "controllers/conclusion",
-            "controllers/decision",
-            "controllers/event",
-            "controllers/outcome",
-            "controllers/step_problem",
-            "hypershift/problem",
-        ],
-        layers: &[],
-        paths: &["crate::azure"],
-        but_modules: &[],
-        but_paths: &[],
-        why: "decisions and what comes of them are about any cloud",
-    },
-    Ban {
-        modules: &[],
-        layers: &[Data, Decide, Wire, Effect],
-        paths: &["clap"],
-        but_modules: &[],
-        but_paths: &[],
-        why: "only the top layer knows flags",
-    },
-    Ban {
-        modules: &[],
-        layers: &[Data, Decide, Wire, Effect, Run],
-        paths: &["std::env"],
-        but_modules: &["config"],
-        but_paths: &["std::env::args_os"],
-        why: "only the configuration reads the environment",
-    },
-    Ban {
-        modules: &["controllers/private_link_service"],
-        layers: &[],
-        paths: &["crate::controllers::private_endpoint"],
-        but_modules: &[],
-        but_paths: &[],
-        why: "private_link_service and private_endpoint meet in the custom resource's status only",
-    },
-    Ban {
-        modules: &["controllers/private_endpoint"],
-        layers: &[],
-        paths: &["crate::controllers::private_link_service"],
-        but_modules: &[],
-        but_paths: &[],
-        why: "private_link_service and private_endpoint meet in the custom resource's status only",
-    },
-];
 
 /// One line for each breach: `src/file.rs:line: what, and why not`.
 pub(crate) fn violations(sources: &BTreeMap<String, String>) -> Vec<String> {
@@ -266,18 +124,6 @@ fn check(file: &str, own: Layer, source: &Source, read: &BTreeMap<&str, Source>,
                 "src/{file}:{line}: uses {shown} of src/{used}; the {own:?} layer must not use the {above:?} layer"
             ));
         }
-    }
-}
-
-impl Ban {
-    fn covers(&self, file: &str, layer: Layer) -> bool {
-        let one_of = |modules: &[&str]| modules.iter().any(|module| fits(module, file));
-        (self.layers.contains(&layer) || one_of(self.modules)) && !one_of(self.but_modules)
-    }
-
-    fn hits(&self, path: &[String]) -> bool {
-        let one_of = |paths: &[&str]| paths.iter().any(|pattern| begins(pattern, path));
-        one_of(self.paths) && !one_of(self.but_paths)
     }
 }
 

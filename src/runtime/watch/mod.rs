@@ -2,7 +2,6 @@
 
 mod heard;
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use futures::{Stream, stream};
@@ -11,26 +10,17 @@ use kube::core::{NamespaceResourceScope, PartialObjectMeta};
 use kube::runtime::reflector::{Store, store};
 use kube::runtime::{WatchStreamExt, reflector, watcher};
 use kube::{Api, Resource};
-use serde::de::DeserializeOwned;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
 use super::prune::Prune;
+use super::reconcile::ReconciledObject;
 use super::watch_health::WatchHealth;
 use crate::metrics::Watched;
 pub use heard::{changes, gone, twice};
 
 /// An object that can be watched.
-pub trait Watchable:
-    Resource<DynamicType = (), Scope = NamespaceResourceScope>
-    + Prune
-    + Clone
-    + Debug
-    + DeserializeOwned
-    + Send
-    + Sync
-    + 'static
-{
+pub trait Watchable: ReconciledObject + Prune {
     /// The resource that it is.
     const WATCHED: Watched;
 }
