@@ -309,6 +309,17 @@ pub fn shipped_actions(role: &str) -> Result<Vec<String>> {
     serde_json::from_value(definition["Actions"].take()).with_context(|| format!("no Actions in {}", path.display()))
 }
 
+/// The ids of the ten subscriptions that guests lie in: [`Azure::guest_subscription`],
+/// [`Azure::other_guest_subscription`] and eight more.
+pub fn guest_subscriptions() -> Vec<String> {
+    let more = (2..10).map(|n| format!("55555555-5555-4555-8555-55555555550{n}"));
+    [GUEST, OTHER_GUEST]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(more)
+        .collect()
+}
+
 /// The seed of the simulator: subscriptions, identities, rights and the management network.
 ///
 /// The identities may do the shipped actions, except one `denied` action of one role; `quotas` are those of each
@@ -332,17 +343,23 @@ pub fn world(token_keys: &Value, denied: Option<(Role, &str)>, quotas: &Value, s
     }]});
     let administrator =
         json!({"client_id": ADMINISTRATOR, "object_id": ADMINISTRATOR_OBJECT, "secret": ADMINISTRATOR_SECRET});
+    let guests = guest_subscriptions();
+    let subscriptions: Vec<_> = std::iter::once(MANAGEMENT)
+        .chain(guests.iter().map(String::as_str))
+        .map(|id| json!({"id": id, "tenant": TENANT, "quotas": quotas}))
+        .collect();
+    let role = |object: &str, subscription: &str, actions: &[String]| json!({"object_id": object, "scope": format!("/subscriptions/{subscription}"), "actions": actions});
+    let of_cpo = actions(Role::Cpo)?;
+    let mut roles = vec![
+        role(HO_OBJECT, MANAGEMENT, &actions(Role::Ho)?),
+        role(ADMINISTRATOR_OBJECT, MANAGEMENT, &["*".to_owned()]),
+    ];
+    roles.extend(guests.iter().map(|guest| role(CPO_OBJECT, guest, &of_cpo)));
     Ok(json!({
         "switches": switches,
         "tenants": [{"id": TENANT, "principals": [ho, cpo, administrator]}],
-        "subscriptions": [{"id": MANAGEMENT, "tenant": TENANT, "quotas": quotas},
-            {"id": GUEST, "tenant": TENANT, "quotas": quotas}, {"id": OTHER_GUEST, "tenant": TENANT, "quotas": quotas}],
-        "roles": [
-            {"object_id": HO_OBJECT, "scope": format!("/subscriptions/{MANAGEMENT}"), "actions": actions(Role::Ho)?},
-            {"object_id": CPO_OBJECT, "scope": format!("/subscriptions/{GUEST}"), "actions": actions(Role::Cpo)?},
-            {"object_id": CPO_OBJECT, "scope": format!("/subscriptions/{OTHER_GUEST}"), "actions": actions(Role::Cpo)?},
-            {"object_id": ADMINISTRATOR_OBJECT, "scope": format!("/subscriptions/{MANAGEMENT}"), "actions": ["*"]},
-        ],
+        "subscriptions": subscriptions,
+        "roles": roles,
         "resources": [
             {"id": format!("/subscriptions/{MANAGEMENT}/resourceGroups/{GROUP}"), "location": LOCATION},
             {"id": format!("{}/virtualNetworks/mgmt-vnet", network()), "location": LOCATION, "properties": {

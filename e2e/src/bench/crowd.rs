@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::audit::Audit;
 use super::figures::Figure;
 use super::{PATIENCE, Report, count, mebibytes, path, start, stop, test_env};
-use crate::azure_sim::Preset;
+use crate::azure_sim::{Preset, guest_subscriptions};
 use crate::hosted_cluster::{HostedCluster, conditions};
 use crate::hyperlink::{Hyperlink, allow_guest_subscription};
 use crate::shared_env::control;
@@ -83,12 +83,13 @@ pub(super) async fn run(preset: Preset, program: &Path) -> Result<Report> {
     crowd.stop().await
 }
 
-/// Starts both roles, which serve clusters of both guest subscriptions.
+/// Starts both roles, which serve clusters of all guest subscriptions.
 async fn begin(program: &Path, test_env: &TestEnv, suffix: &str, flags: &[(&str, &str)]) -> Result<[Hyperlink; 2]> {
     let mut allowed = allow_guest_subscription(test_env);
-    let other = format!("/subscriptions/{}", test_env.azure().other_guest_subscription);
-    let scopes = allowed["hostedClusters"][0]["scopes"].as_array_mut();
-    scopes.context("no scopes")?.push(other.into());
+    let scopes = guest_subscriptions()
+        .into_iter()
+        .map(|id| format!("/subscriptions/{id}"));
+    allowed["hostedClusters"][0]["scopes"] = scopes.collect();
     let file = test_env.dir().join("crowd-scopes.json");
     std::fs::write(&file, allowed.to_string())?;
     let file = file.to_str().context("the path")?;

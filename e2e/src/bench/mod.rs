@@ -6,7 +6,7 @@
 pub mod audit;
 mod crowd;
 pub mod figures;
-mod hundred;
+mod hundreds;
 mod life;
 pub mod load;
 mod objects;
@@ -49,8 +49,8 @@ pub enum Part {
     Rest,
     /// A restart beside many clusters. It takes half an hour, so it runs only when asked for.
     Restart,
-    /// A hundred clusters at once. It takes a quarter of an hour, so it runs only when asked for.
-    Hundred,
+    /// Hundreds of clusters at once. It takes half an hour, so it runs only when asked for.
+    Hundreds,
     /// A tenant's attack.
     Tenant,
     /// The simulator under load.
@@ -80,10 +80,10 @@ impl FromStr for Part {
             "crowd" => Self::Crowd,
             "rest" => Self::Rest,
             "restart" => Self::Restart,
-            "hundred" => Self::Hundred,
+            "hundreds" => Self::Hundreds,
             "tenant" => Self::Tenant,
             "armsim" => Self::Armsim,
-            _ => bail!("{text}: life, standby, objects, crowd, rest, restart, hundred, tenant or armsim"),
+            _ => bail!("{text}: life, standby, objects, crowd, rest, restart, hundreds, tenant or armsim"),
         })
     }
 }
@@ -148,7 +148,7 @@ async fn measure(part: Part, preset: Preset, program: &Path) -> Result<Report> {
         Part::Crowd => crowd::run(preset, program).await?,
         Part::Rest => rest::run(preset, program).await?,
         Part::Restart => restart::run(preset, program).await?,
-        Part::Hundred => hundred::run(preset, program).await?,
+        Part::Hundreds => hundreds::run(preset, program).await?,
         Part::Tenant => tenant::run(preset, program).await?,
         Part::Armsim => Report::of(load::run().await?),
     })
