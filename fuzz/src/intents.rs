@@ -9,7 +9,8 @@ use hyperlink::azure::arm::id::{ResourceId, SubscriptionId, same};
 use hyperlink::azure::cloud::Observed;
 use hyperlink::azure::kinds::Kind;
 use hyperlink::controllers::abandon;
-use hyperlink::controllers::facts::{Facts, Need};
+use hyperlink::controllers::azure::lists::ListNeed;
+use hyperlink::controllers::azure::{Facts, Need};
 use hyperlink::controllers::private_link_service::frontend::FrontendMatch;
 use hyperlink::controllers::private_link_service::nat_prefix::NatSubnetRules;
 use hyperlink::controllers::private_link_service::plan::PrivateLinkServiceInputs;
@@ -145,15 +146,15 @@ fn answer(facts: &mut Facts, need: Need, identity: &Identity, absences: u8) {
             facts.fresh_reads.insert(id.clone());
             facts.reads.insert(id.clone(), observed(&id));
         }
-        Need::Frontends(subscription, group) => {
-            facts.frontends.insert((subscription, group), Ok(Arc::default()));
+        Need::List(ListNeed::Frontends(subscription, group)) => {
+            facts.lists.frontends.insert((subscription, group), Ok(Arc::default()));
         }
-        Need::NewFrontends(subscription, group, _) => {
-            facts.new_frontends.insert((subscription.clone(), group.clone()));
-            facts.frontends.insert((subscription, group), Ok(Arc::default()));
+        Need::List(ListNeed::NewFrontends(subscription, group, _)) => {
+            facts.lists.new_frontends.insert((subscription.clone(), group.clone()));
+            facts.lists.frontends.insert((subscription, group), Ok(Arc::default()));
         }
-        Need::Inside(kind, id) => {
-            facts.inside.insert((kind, id), Ok(Vec::new()));
+        Need::List(ListNeed::Inside(kind, id)) => {
+            facts.lists.inside.insert((kind, id), Ok(Vec::new()));
         }
     }
 }

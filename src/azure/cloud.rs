@@ -32,6 +32,10 @@ impl Cloud for Arm {
     /// (<https://learn.microsoft.com/rest/api/dns/privatedns/private-zones/list>).
     const PAGE: usize = 100;
 
+    fn state(body: &Value) -> Option<&str> {
+        body["properties"]["provisioningState"].as_str()
+    }
+
     fn progress(body: &Value) -> Progress {
         progress(body)
     }

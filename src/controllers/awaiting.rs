@@ -1,4 +1,4 @@
-//! Which custom resource waits in a write queue for a resource in Azure, so that it is reconciled when its write is
+//! Which custom resource waits in a write queue for a resource in the cloud, so that it is reconciled when its write is
 //! next.
 
 use std::collections::HashMap;
@@ -7,25 +7,30 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use kube::ResourceExt;
 
 use crate::api::ClusterRef;
-use crate::azure::arm::id::ResourceId;
-use crate::azure::plan::{Outcome, Step};
-use crate::engine::cloud::ResourceKind;
+use crate::engine::cloud::{Cloud, Key, ResourceKind};
+use crate::engine::plan::{Outcome, Step};
 use crate::hypershift::claims::reference;
 
 /// A custom resource and its UID.
 type Waiting = (String, ClusterRef);
 
 /// The waiting custom resources of one process, by the resource that they are to write.
-#[derive(Debug, Default)]
-pub struct Awaiting(Mutex<HashMap<ResourceId, Waiting>>);
+#[derive(Debug)]
+pub struct Awaiting<K>(Mutex<HashMap<K, Waiting>>);
 
-impl Awaiting {
-    fn all(&self) -> MutexGuard<'_, HashMap<ResourceId, Waiting>> {
+impl<K> Default for Awaiting<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Key> Awaiting<K> {
+    fn all(&self) -> MutexGuard<'_, HashMap<K, Waiting>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records which of these writes were not sent, because others into the same parent come before.
-    pub fn note(&self, cr: &impl ResourceExt, steps: &[Step], outcomes: &[Outcome]) {
+    pub fn note<C: Cloud<Key = K>>(&self, cr: &impl ResourceExt, steps: &[Step<C>], outcomes: &[Outcome<C>]) {
         for (step, outcome) in steps.iter().zip(outcomes) {
             let is_queued = step.kind.rules().queued_in_parent.is_some();
             if is_queued && step.writes() && *outcome == Outcome::Nothing {
@@ -36,7 +41,7 @@ impl Awaiting {
     }
 
     /// Removes and returns the custom resource that waits to write this resource, if there is one.
-    pub fn take(&self, id: &ResourceId) -> Option<Waiting> {
+    pub fn take(&self, id: &K) -> Option<Waiting> {
         self.all().remove(id)
     }
 
@@ -52,7 +57,7 @@ mod tests {
 
     use super::*;
     use crate::azure::kinds::Kind;
-    use crate::azure::plan::Why;
+    use crate::azure::plan::{Step, Why};
     use crate::controllers::samples::{cr, id, management};
     use crate::engine::plan::Verb;
 

@@ -9,18 +9,14 @@ use kube::ResourceExt;
 use tokio::time::Instant;
 
 use super::awaiting::Awaiting;
+use super::cloud_access::CloudContext;
 use super::contention::PublishedConditions;
 use super::custom_resource::store::{CustomResourceStore, MOST};
 use super::excluded::ExcludedNamespaces;
 use super::reconciler::ServedResource;
 use super::report;
-use crate::api::{AzurePrivateLinkService, Role, other_writer};
-use crate::azure::arm::client::Client as ArmClient;
-use crate::azure::cloud::Arm;
-use crate::azure::frontends::Frontends;
-use crate::azure::observations::{Inventory, ObservationCache};
-use crate::engine::client::Reconcile;
-use crate::engine::read::Reader;
+use crate::api::{Role, other_writer};
+use crate::engine::cloud::Cloud;
 use crate::hypershift::shard::Shard;
 use crate::metrics::Metrics;
 use crate::runtime::Runtime;
@@ -32,19 +28,19 @@ use crate::runtime::recorder::{Recorder, Reporter};
 use crate::runtime::retry::Retries;
 
 /// What every reconcile of a custom resource by one role works with.
-pub struct Context<R: ServedResource = AzurePrivateLinkService> {
+pub struct Context<R: ServedResource> {
     /// The role that this process plays.
     pub role: Role,
     /// What does not depend on what is reconciled.
     pub runtime: Runtime,
-    /// Azure, and what was observed in it.
-    pub arm: ArmContext,
+    /// The cloud of the custom resource, and what was observed in it.
+    pub cloud: CloudContext<R::Cloud>,
     /// The conditions as this process last published them.
     pub published: PublishedStore,
     /// How often to poll for what no watch shows.
     pub polls: Polls,
     /// The custom resources that wait in a write queue.
-    pub awaiting: Awaiting,
+    pub awaiting: Awaiting<<R::Cloud as Cloud>::Key>,
     /// The custom resources that the role watches.
     pub resources: Arc<CustomResourceStore<R>>,
     /// The namespaces that the operator excludes.
@@ -53,47 +49,13 @@ pub struct Context<R: ServedResource = AzurePrivateLinkService> {
     pub shard: Shard,
 }
 
-/// Azure, and what was observed in it.
-pub struct ArmContext {
-    /// The client for all calls; writes pass the gate.
-    pub client: ArmClient,
-    /// What was last observed.
-    pub observations: Arc<ObservationCache>,
-    /// Lists of resources that all clusters share.
-    pub inventory: Inventory,
-    /// Lists of frontends that all clusters share.
-    pub frontends: Frontends,
-}
-
-impl ArmContext {
-    /// A context in which nothing is observed yet.
-    pub fn new(client: ArmClient, observations: ObservationCache) -> Self {
-        Self {
-            client,
-            observations: Arc::new(observations),
-            inventory: Inventory::default(),
-            frontends: Frontends::default(),
-        }
-    }
-
-    /// The reader of single resources for one reconcile.
-    pub fn reader(&self, reconcile: Reconcile) -> Reader<'_, Arm, ArmClient> {
-        Reader {
-            client: &self.client,
-            observations: &self.observations,
-            inventory: &self.inventory,
-            reconcile,
-        }
-    }
-}
-
 impl<R: ServedResource> Context<R> {
     /// A context in which nothing is known yet. Events are written as the process `instance`; `kube` passes the gate.
     pub fn new(
         role: Role,
         instance: &str,
         kube: kube::Client,
-        arm: ArmContext,
+        cloud: CloudContext<R::Cloud>,
         metrics: Arc<Metrics>,
         resync: Duration,
     ) -> Self {
@@ -108,7 +70,7 @@ impl<R: ServedResource> Context<R> {
                 metrics,
                 resync,
             },
-            arm,
+            cloud,
             published: PublishedStore::default(),
             polls: Polls::default(),
             awaiting: Awaiting::default(),
@@ -236,8 +198,12 @@ pub(crate) mod sample {
     use uuid::Uuid;
 
     use super::*;
+    use crate::api::AzurePrivateLinkService;
+    use crate::azure::arm::client::Client;
     use crate::azure::arm::ports::Gate;
     use crate::azure::arm::transport::{Transport, TransportError};
+    use crate::azure::observations::ObservationCache;
+    use crate::controllers::azure::access::{ArmContext, Context};
     pub(crate) use crate::controllers::samples::cr;
     use crate::runtime::call::ReconcileError;
     use crate::runtime::prune::Prune;
@@ -269,7 +235,7 @@ pub(crate) mod sample {
     pub(crate) fn context_with(kube: kube::Client, resync: Duration) -> Context {
         let metrics = Arc::new(Metrics::new("1", "c").unwrap());
         let endpoint = "https://management.azure.com".parse().unwrap();
-        let client = ArmClient::new(Arc::new(NoAzure), endpoint, Arc::new(NoAzure), metrics.clone());
+        let client = Client::new(Arc::new(NoAzure), endpoint, Arc::new(NoAzure), metrics.clone());
         let arm = ArmContext::new(client, ObservationCache::new(resync, resync));
         Context::new(Role::Cpo, "test", kube, arm, metrics, resync)
     }

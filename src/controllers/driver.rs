@@ -17,25 +17,26 @@ use tokio::time::Instant;
 use self::gone::surely_gone;
 pub use self::reconcile::Driver;
 use super::abandon;
-use super::azure::Decision;
 use super::context::Context;
+use super::decision::Decision;
 use super::facts::{Facts, Needs};
 use super::observe::until_decided;
 use super::reconciler::ServedResource;
 use super::report::fingerprint;
-use crate::azure::cloud::Observed;
-use crate::azure::observations::ObservationCache;
-use crate::azure::plan::{Outcome, Step, Why};
 use crate::engine::client::Reconcile;
+use crate::engine::cloud::Cloud;
 use crate::engine::execute;
-use crate::engine::failure::Class;
+use crate::engine::failure::{Class, Failure};
+use crate::engine::observation_cache::ObservationCache;
+use crate::engine::plan::{Outcome, Step, Why};
+use crate::engine::resource::Observed;
 use crate::hypershift::intent;
 use crate::metrics::KubeVerb;
 use crate::runtime::call::{ReconcileError, changing, within};
 use crate::runtime::event::Event;
 use crate::runtime::requeue::Requeue;
 
-/// What was read of Azure this shortly before a reconcile counts as read in it. After a conflict the next reconcile
+/// What was read of the cloud this shortly before a reconcile counts as read in it. After a conflict the next reconcile
 /// begins at once.
 const COUNTS_AS_READ: Duration = Duration::from_millis(500);
 
@@ -53,10 +54,10 @@ pub struct Times {
 pub async fn decided<R: ServedResource, X>(
     cx: &Context<R>,
     mut reconcile: Reconcile,
-    facts: &mut Facts,
+    facts: &mut Facts<R::Cloud>,
     mut times: Times,
-    decide: &mut impl FnMut(&Facts) -> Result<(Decision, X), Needs>,
-) -> (Decision, X) {
+    decide: &mut impl FnMut(&Facts<R::Cloud>) -> Result<(Decision<R::Cloud>, X), Needs<R::Cloud>>,
+) -> (Decision<R::Cloud>, X) {
     let mut read_again = HashSet::new();
     let just_now = times.began.checked_sub(COUNTS_AS_READ).unwrap_or(times.began);
     loop {
@@ -67,9 +68,9 @@ pub async fn decided<R: ServedResource, X>(
             facts.forget_unread();
             continue;
         }
-        let mut invalidated = execute::invalidate_cached(&decision.steps, &cx.arm.observations, just_now);
+        let mut invalidated = execute::invalidate_cached(&decision.steps, &cx.cloud.observations, just_now);
         if let Some(since) = times.deleting_since.take_if(|_| decision.nothing_left()) {
-            invalidated.extend(execute::invalidate_gone(&decision.steps, &cx.arm.observations, since));
+            invalidated.extend(execute::invalidate_gone(&decision.steps, &cx.cloud.observations, since));
         }
         // Each resource is read again only once: a second read would show nothing better.
         invalidated.retain(|id| read_again.insert(id.clone()));
@@ -95,13 +96,17 @@ pub(super) fn event_targets<R: ServedResource>(cr: &R, also: Option<&ObjectRefer
     std::iter::once(cr.object_ref(&())).chain(also.cloned()).collect()
 }
 
-/// The outcome of each step for the status. A step that Azure refused stays refused while a new try is only accepted,
+/// The outcome of each step for the status. A step that the cloud refused stays refused while a new try is only accepted,
 /// or the condition would change with every try.
-pub fn as_reported(observations: &ObservationCache, steps: &[Step], outcomes: &[Outcome]) -> Vec<Outcome> {
+pub fn as_reported<C: Cloud>(
+    observations: &ObservationCache<C>,
+    steps: &[Step<C>],
+    outcomes: &[Outcome<C>],
+) -> Vec<Outcome<C>> {
     let reported = steps.iter().zip(outcomes).map(|(step, outcome)| {
         let tried = *outcome == Outcome::Accepted || (*outcome == Outcome::Nothing && step.why == Why::InProgress);
         let refused = observations.failing(&step.key).filter(|_| tried);
-        let refused = refused.filter(|last| matches!(last.class, Class::Invalid | Class::Denied));
+        let refused = refused.filter(|last| matches!(last.class(), Class::Invalid | Class::Denied));
         refused.map_or_else(|| outcome.clone(), Outcome::Failed)
     });
     reported.collect()
@@ -151,13 +156,13 @@ pub async fn release<R: ServedResource>(
     cx: &Context<R>,
     cr: R,
     also: Option<&ObjectReference>,
-    steps: &[Step],
+    steps: &[Step<R::Cloud>],
     events: &[Event],
 ) -> Result<R, ReconcileError> {
     let finalizer = cx.role.finalizer();
     let patch = intent::release_patch(&cr, cx.role);
     let released = patch_object(cx, &cr, &patch).await?;
-    steps.iter().for_each(|step| cx.arm.observations.forget(&step.key));
+    steps.iter().for_each(|step| cx.cloud.observations.forget(&step.key));
     tracing::info!(namespace = cr.namespace(), name = cr.name_any(), finalizer, "released");
     cx.runtime.events.emit(&event_targets(&released, also), events).await;
     Ok(released)
@@ -176,12 +181,12 @@ async fn patch_object<R: ServedResource>(
 
 /// When the next reconcile is due: when the first resource is due to be read again, or as the decision says.
 ///
-/// A resource that was not read because it waits for another one does not count: it would always be due. A connection
-/// counts by itself, not by its Private Link Service: if its removal was refused, it is due earlier.
-pub fn requeue<R: ServedResource>(cx: &Context<R>, decision: &Decision, now: Instant) -> Requeue {
+/// A resource that was not read because it waits for another one does not count: it would always be due. What only a
+/// parent shows counts by itself, not by its parent: if its removal was refused, it is due earlier.
+pub fn requeue<R: ServedResource>(cx: &Context<R>, decision: &Decision<R::Cloud>, now: Instant) -> Requeue {
     let steps = decision.steps.iter();
     let were_read = steps.filter(|step| step.found.is_some() || !step.why.waits_for_others());
-    let next_read = cx.arm.observations.next_read(were_read.map(|step| &step.key));
+    let next_read = cx.cloud.observations.next_read(were_read.map(|step| &step.key));
     let resources = next_read.map(|due| Requeue::new(due.saturating_duration_since(now), Requeue::READ_DUE));
     let lists = decision
         .steps
@@ -196,11 +201,16 @@ pub fn requeue<R: ServedResource>(cx: &Context<R>, decision: &Decision, now: Ins
 
 /// Expedites what a lock forbids, so that it is tried once more when the lock has lasted so long that the resource is
 /// left.
-pub fn await_locks<R: ServedResource>(cx: &Context<R>, decision: &Decision, outcomes: &[Outcome], now: Instant) {
+pub fn await_locks<R: ServedResource>(
+    cx: &Context<R>,
+    decision: &Decision<R::Cloud>,
+    outcomes: &[Outcome<R::Cloud>],
+    now: Instant,
+) {
     for step in abandon::locked(decision, outcomes) {
-        let remaining = abandon::LEFT_AFTER.checked_sub(cx.arm.observations.failing_for(&step.key, now));
+        let remaining = abandon::LEFT_AFTER.checked_sub(cx.cloud.observations.failing_for(&step.key, now));
         if let Some(remaining) = remaining.filter(|remaining| !remaining.is_zero()) {
-            cx.arm.observations.expedite(&step.key, remaining, now);
+            cx.cloud.observations.expedite(&step.key, remaining, now);
         }
     }
 }
@@ -208,15 +218,18 @@ pub fn await_locks<R: ServedResource>(cx: &Context<R>, decision: &Decision, outc
 /// How long until something else than its resource that could not be read, and that a step depends on, is read again:
 /// a list, or the proof of an owner. Nothing else records that, and only a successful read ends it. A zone that is gone
 /// shows with its own next read.
-fn unread_list<R: ServedResource>(cx: &Context<R>, step: &Step, now: Instant) -> Option<Duration> {
+fn unread_list<R: ServedResource>(cx: &Context<R>, step: &Step<R::Cloud>, now: Instant) -> Option<Duration> {
     let key = step.key.to_string();
     match &step.why {
-        Why::Unread(error) if error.class != Class::Gone || step.found.is_some() => {
-            let resource_unread = matches!(cx.arm.observations.fresh(&step.key, now), Some(Observed::ReadFailed(_)));
+        Why::Unread(error) if error.class() != Class::Gone || step.found.is_some() => {
+            let resource_unread = matches!(
+                cx.cloud.observations.fresh(&step.key, now),
+                Some(Observed::ReadFailed(_))
+            );
             (!resource_unread).then(|| cx.polls.wait(&key, error.delay(1), now))
         }
         _ => {
-            if step.gone() || !cx.arm.observations.list_is_unread(&step.key) {
+            if step.gone() || !cx.cloud.observations.list_is_unread(&step.key) {
                 cx.polls.over(&key);
             }
             None

@@ -8,9 +8,9 @@ use http::{Request, Response, StatusCode};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::azure::Preview;
 use super::context::sample;
 use super::driver::Driver;
-use super::preview::Preview;
 use super::reconciler::CustomResourceReconciler;
 use crate::api::{AzurePrivateLinkService, Role};
 use crate::azure::arm::client::Client;
@@ -91,7 +91,7 @@ pub(crate) async fn dry_run<C: CustomResourceReconciler<Object = AzurePrivateLin
     let azure = Arc::new(StubAzure(resources));
     let endpoint = "https://management.azure.com".parse().unwrap();
     cx.role = role;
-    cx.arm.client = Client::new(azure.clone(), endpoint, azure, cx.runtime.metrics.clone());
+    cx.cloud.client = Client::new(azure.clone(), endpoint, azure, cx.runtime.metrics.clone());
     Driver::new(controller, &cx, Uuid::new_v4(), inputs).dry_run(cr).await
 }
 

@@ -4,6 +4,8 @@
 pub mod abandon;
 pub mod awaiting;
 pub mod azure;
+pub mod cloud;
+pub mod cloud_access;
 pub mod conclusion;
 pub mod contention;
 pub mod context;

@@ -10,18 +10,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::azure::Decision;
+use super::cloud::{ListFacts, ServedCloud};
 use super::custom_resource::CustomResource;
-use super::decision::Lifecycle;
+use super::decision::{Decision, Lifecycle};
 use super::facts::Facts;
 use super::report::{Report, conditions_patch, fields_patch};
 use crate::api::{Role, held_by};
-use crate::azure::arm::error::ArmError;
-use crate::azure::cloud::Observed;
-use crate::azure::kinds::Kind;
-use crate::azure::plan::{Outcome, Step, Why};
-use crate::engine::cloud::ResourceKind;
-use crate::engine::plan::Verb;
+use crate::engine::cloud::{Cloud, ResourceKind};
+use crate::engine::plan::{Outcome, Step, Verb, Why};
+use crate::engine::resource::Observed;
 use crate::hypershift::conditions;
 use crate::hypershift::intent;
 use crate::runtime::requeue::Requeue;
@@ -29,7 +26,8 @@ use crate::runtime::requeue::Requeue;
 /// What a reconcile of one role would do.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Preview {
+#[serde(bound = "")]
+pub struct Preview<C: Cloud> {
     /// The role that reconciles.
     pub role: Role,
     /// Whether anything is to be done, is under way, or is in the way.
@@ -40,8 +38,8 @@ pub struct Preview {
     pub lifecycle: Lifecycle,
     /// Steps, problem and pause.
     #[serde(flatten)]
-    pub decision: Decision,
-    /// What is known of Kubernetes and Azure.
+    pub decision: Decision<C>,
+    /// What is known of Kubernetes and the cloud.
     pub facts: Vec<Fact>,
     /// Finalizers that would be set or removed.
     pub finalizers: Vec<FinalizerChange>,
@@ -115,7 +113,7 @@ pub struct ConditionSummary {
     pub message: String,
 }
 
-impl Preview {
+impl<C: ServedCloud> Preview<C> {
     /// A reconcile that does nothing; `known` is what Kubernetes shows around the custom resource.
     pub fn new(role: Role, lifecycle: Lifecycle, known: Vec<Fact>) -> Self {
         Self {
@@ -134,45 +132,33 @@ impl Preview {
         }
     }
 
-    /// Adds what was read of Azure, in an order that does not change.
-    pub fn add_facts(&mut self, facts: &Facts) {
+    /// Adds what was read of the cloud, in an order that does not change.
+    pub fn add_facts(&mut self, facts: &Facts<C>) {
         for (id, observed) in &facts.reads {
             self.unreadable |= matches!(observed, Observed::ReadFailed(_));
             self.facts.push(Fact {
-                kind: id.kind().map_or("resource", Kind::label),
+                kind: C::kind_of(id).map_or("resource", |kind| kind.label()),
                 id: id.to_string(),
                 state: state(observed),
             });
         }
-        for ((subscription, group), found) in &facts.frontends {
-            let group = group.as_ref().map(|group| format!("/resourceGroups/{group}"));
-            let scope = format!("/subscriptions/{subscription}{}", group.unwrap_or_default());
-            self.add_list(
-                Kind::LoadBalancer,
-                scope,
-                found.as_ref().map(|all| all.len()),
-                "internal frontends",
-            );
-        }
-        for ((kind, zone), found) in &facts.inside {
-            self.add_list(*kind, zone.to_string(), found.as_ref().map(Vec::len), "in it");
+        for list in facts.lists.shown() {
+            self.unreadable |= list.found.is_err();
+            self.facts.push(Fact {
+                kind: list.kind.label(),
+                id: list.scope,
+                state: match list.found {
+                    Ok(count) => format!("{count} {}", list.rows),
+                    Err(error) => error.to_string(),
+                },
+            });
         }
         // Kinds of Kubernetes begin with a capital letter, so they stay in front.
         self.facts.sort();
     }
 
-    fn add_list(&mut self, kind: Kind, id: String, found: Result<usize, &ArmError>, what: &str) {
-        self.unreadable |= found.is_err();
-        let state = match found {
-            Ok(count) => format!("{count} {what}"),
-            Err(error) => error.to_string(),
-        };
-        let kind = kind.label();
-        self.facts.push(Fact { kind, id, state });
-    }
-
     /// Adds what was decided about `cr`, and the finalizers that are set on other objects before.
-    pub fn add_decision<R: CustomResource>(&mut self, cr: &R, decision: &Decision, holds: Vec<FinalizerChange>) {
+    pub fn add_decision<R: CustomResource>(&mut self, cr: &R, decision: &Decision<C>, holds: Vec<FinalizerChange>) {
         self.decision = decision.clone();
         self.finalizers = holds;
         let due = intent::due(cr, self.role, &decision.steps);
@@ -250,7 +236,7 @@ impl ConditionSummary {
 }
 
 /// The outcome of a step if the cloud accepts it.
-pub fn as_sent(step: &Step) -> Outcome {
+pub fn as_sent<C: Cloud>(step: &Step<C>) -> Outcome<C> {
     match (step.writes(), step.kind.rules().written_at_once) {
         (false, _) => Outcome::Nothing,
         (true, true) => Outcome::Ready,
@@ -259,17 +245,14 @@ pub fn as_sent(step: &Step) -> Outcome {
 }
 
 /// Whether a step needs no action. What others use too is left to them for good.
-fn is_idle(step: &Step) -> bool {
+fn is_idle<C: Cloud>(step: &Step<C>) -> bool {
     matches!((&step.verb, &step.why), (Verb::Keep, _) | (Verb::Refuse, Why::InUse(_)))
 }
 
 /// The state that was observed, in a few words.
-fn state(observed: &Observed) -> String {
+fn state<C: Cloud>(observed: &Observed<C>) -> String {
     match observed {
-        Observed::Found(body) => {
-            let state = body.pointer("/properties/provisioningState").and_then(Value::as_str);
-            state.unwrap_or("there").to_owned()
-        }
+        Observed::Found(body) => C::state(body).unwrap_or("there").to_owned(),
         Observed::Absent => "absent".to_owned(),
         Observed::Pending => "being made".to_owned(),
         Observed::WriteFailed(error) | Observed::DeleteFailed(error) | Observed::ReadFailed(error) => error.to_string(),

@@ -3,15 +3,16 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 
-use super::azure::Decision;
+use super::cloud_access::CloudAccess;
 use super::context::Context;
 use super::custom_resource::CustomResource;
-use super::decision::Lifecycle;
+use super::decision::{Decision, Lifecycle};
 use super::event;
 use super::facts::{Facts, Needs};
 use super::preview::{Fact, FinalizerChange};
 use super::report::Report;
-use crate::azure::plan::Outcome;
+use crate::engine::cloud::Cloud;
+use crate::engine::plan::Outcome;
 use crate::metrics::KubeResource;
 use crate::runtime::call::ReconcileError;
 use crate::runtime::event::Event;
@@ -20,7 +21,7 @@ use crate::runtime::requeue::Requeue;
 use crate::runtime::watch::Watchable;
 
 /// A custom resource that is watched and written.
-pub trait ServedResource: CustomResource + Watchable {
+pub trait ServedResource: CustomResource<Cloud: CloudAccess> + Watchable {
     /// The object in the metrics of writes.
     const WRITES: KubeResource;
     /// Its status there.
@@ -37,6 +38,12 @@ impl<C: Reconciler<Object: ServedResource, Context = Context<<C as Reconciler>::
     for C
 {
 }
+
+/// The cloud of what a controller reconciles.
+pub type CloudOf<C> = <<C as Reconciler>::Object as CustomResource>::Cloud;
+
+/// What names a resource in that cloud.
+pub type KeyOf<C> = <CloudOf<C> as Cloud>::Key;
 
 /// A controller of a custom resource. The dry run uses the same answers as a reconcile, except those that write.
 pub trait CustomResourceReconciler: ReconcilesCustomResource {
@@ -58,23 +65,23 @@ pub trait CustomResourceReconciler: ReconcilesCustomResource {
         lifecycle: Lifecycle,
         cr: &Self::Object,
         inputs: &Self::Inputs,
-        facts: &Facts,
-    ) -> Result<(Decision, Self::Found), Needs>;
+        facts: &Facts<CloudOf<Self>>,
+    ) -> Result<(Decision<CloudOf<Self>>, Self::Found), Needs<CloudOf<Self>>>;
 
     /// What the status reports of a decision and its outcomes; pure.
     fn report(
         &self,
         lifecycle: Lifecycle,
         cr: &Self::Object,
-        decision: &Decision,
+        decision: &Decision<CloudOf<Self>>,
         found: &Self::Found,
-        outcomes: &[Outcome],
+        outcomes: &[Outcome<CloudOf<Self>>],
     ) -> Report;
 
     /// The facts of Kubernetes that the decision depends on, for the dry run.
     fn known(&self, inputs: &Self::Inputs) -> Vec<Fact>;
 
-    /// Why Azure may refuse what was decided, for the dry run.
+    /// Why the cloud may refuse what was decided, for the dry run.
     fn warnings(&self, _cx: &Context<Self::Object>, _cr: &Self::Object, _found: &Self::Found) -> Vec<Fact> {
         Vec::new()
     }
@@ -96,7 +103,7 @@ pub trait CustomResourceReconciler: ReconcilesCustomResource {
         inputs: &Self::Inputs,
     ) -> impl Future<Output = Result<(), ReconcileError>> + Send;
 
-    /// Is called once finalizer and intent are written, before the first write to Azure. An error ends the reconcile.
+    /// Is called once finalizer and intent are written, before the first write to the cloud. An error ends the reconcile.
     fn recorded(
         &self,
         _cx: &Context<Self::Object>,
@@ -106,7 +113,7 @@ pub trait CustomResourceReconciler: ReconcilesCustomResource {
     }
 
     /// Remembers what a decision shows before it is executed.
-    fn note(&self, _cr: &Self::Object, _decision: &Decision) {}
+    fn note(&self, _cr: &Self::Object, _decision: &Decision<CloudOf<Self>>) {}
 
     /// Remembers what the outcomes show; may correct the decision by what was remembered. Returns an earlier time
     /// for the next reconcile, if there is a reason for one.
@@ -115,22 +122,33 @@ pub trait CustomResourceReconciler: ReconcilesCustomResource {
         _cx: &Context<Self::Object>,
         _cr: &Self::Object,
         _inputs: &Self::Inputs,
-        _decision: &mut Decision,
-        _outcomes: &[Outcome],
+        _decision: &mut Decision<CloudOf<Self>>,
+        _outcomes: &[Outcome<CloudOf<Self>>],
     ) -> Option<Requeue> {
         None
     }
 
     /// Expedites reads of what no event announces.
-    fn expedite(&self, cx: &Context<Self::Object>, lifecycle: Lifecycle, cr: &Self::Object, decision: &Decision);
+    fn expedite(
+        &self,
+        cx: &Context<Self::Object>,
+        lifecycle: Lifecycle,
+        cr: &Self::Object,
+        decision: &Decision<CloudOf<Self>>,
+    );
 
     /// Until when something may still appear that no read finds now; expedites the read.
-    fn may_appear(&self, _cx: &Context<Self::Object>, _cr: &Self::Object, _decision: &Decision) -> Option<Requeue> {
+    fn may_appear(
+        &self,
+        _cx: &Context<Self::Object>,
+        _cr: &Self::Object,
+        _decision: &Decision<CloudOf<Self>>,
+    ) -> Option<Requeue> {
         None
     }
 
     /// The Events of a release after which nothing is left.
-    fn last_events(&self, _inputs: &Self::Inputs, decision: &Decision) -> Vec<Event> {
+    fn last_events(&self, _inputs: &Self::Inputs, decision: &Decision<CloudOf<Self>>) -> Vec<Event> {
         event::released(decision)
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::prune::{is_known_finalizer, read_message, read_part};
 use crate::api::{ConditionType, Reason, Role, Status};
-use crate::azure::arm::id::same;
+use crate::controllers::cloud::ServedCloud;
 use crate::controllers::contention::PublishedConditions;
 use crate::controllers::custom_resource::CustomResource;
 use crate::hypershift::conditions::{self, NewCondition};
@@ -36,7 +36,7 @@ impl Report {
         let refused = refused.iter().filter(|name| self.fields.remove(**name).is_some());
         for name in refused.copied().collect::<Vec<_>>() {
             let text = format!("the API server does not take status.{name}");
-            let refused_field = NewCondition::fails(R::condition_of(name), Reason::AzureError, text, generation);
+            let refused_field = NewCondition::fails(R::condition_of(name), R::ERROR, text, generation);
             self.conditions.retain(|condition| condition.kind != refused_field.kind);
             self.conditions.push(refused_field);
         }
@@ -58,7 +58,7 @@ pub fn fails(kind: ConditionType, problem: &Problem, generation: Option<i64>) ->
 }
 
 /// Like [`fails`], for a desired resource; but a True stays while the resource only could not be read. Nothing is known
-/// to have changed then, and an outage of Azure would be reported as one of each cluster.
+/// to have changed then, and an outage of the cloud would be reported as one of each cluster.
 pub fn fails_unless_unread(cr: &impl CustomResource, kind: ConditionType, problem: &Problem) -> NewCondition {
     let generation = cr.meta().generation;
     let stored = conditions::get(cr.conditions(), kind)
@@ -72,20 +72,20 @@ pub fn fails_unless_unread(cr: &impl CustomResource, kind: ConditionType, proble
     }
 }
 
-/// Whether a field is as desired. Ids are compared as ARM does, or two writers that spell one differently would wake
-/// each other for ever.
-fn field_matches(name: &str, current: &Value, desired: &Value) -> bool {
+/// Whether a field is as desired. Ids are compared as the cloud does, or two writers that spell one differently would
+/// wake each other for ever.
+fn field_matches<C: ServedCloud>(name: &str, current: &Value, desired: &Value) -> bool {
     match (current.as_str(), desired.as_str()) {
-        (Some(current), Some(desired)) if name.ends_with("ID") => same(current, desired),
+        (Some(current), Some(desired)) if name.ends_with("ID") => C::is_same(current, desired),
         _ => current == desired,
     }
 }
 
 /// The merge patch for the plain fields that differ, if any do.
-pub fn fields_patch(cr: &impl CustomResource, report: &Report) -> Option<Value> {
+pub fn fields_patch<R: CustomResource>(cr: &R, report: &Report) -> Option<Value> {
     let current = cr.status_fields();
     let mut fields = report.fields.clone();
-    fields.retain(|name, desired| !field_matches(name, current.get(name).unwrap_or(&Value::Null), desired));
+    fields.retain(|name, desired| !field_matches::<R::Cloud>(name, current.get(name).unwrap_or(&Value::Null), desired));
     if fields.is_empty() {
         return None;
     }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::facts::{Facts, Need, Needs};
+use super::azure::lists::ListNeed;
+use super::azure::{Facts, Need, Needs};
 use crate::api::AzurePrivateLinkService;
 use crate::azure::arm::id::ResourceId;
 use crate::azure::cloud::Observed;
@@ -86,21 +87,21 @@ fn answer(facts: &mut Facts, resources: &[(String, Value)], need: Need, asked: &
             asked.push(target.name().to_owned());
             add_read(facts, resources, target);
         }
-        Need::Inside(kind, zone) => {
+        Need::List(ListNeed::Inside(kind, zone)) => {
             let inside = resources
                 .iter()
                 .filter(|(text, _)| id(text).parent() == Some(zone.clone()) && id(text).is(kind));
             let bodies = inside.map(|(_, body)| body.clone()).collect();
             asked.push(format!("inside {}", zone.name()));
-            facts.inside.insert((kind, zone), Ok(bodies));
+            facts.lists.inside.insert((kind, zone), Ok(bodies));
         }
-        Need::Frontends(subscription, group) => {
+        Need::List(ListNeed::Frontends(subscription, group)) => {
             asked.push(format!("frontends {}", group.as_deref().unwrap_or("everywhere")));
-            facts.frontends.insert((subscription, group), Ok(Arc::default()));
+            facts.lists.frontends.insert((subscription, group), Ok(Arc::default()));
         }
-        Need::NewFrontends(subscription, group, _) => {
+        Need::List(ListNeed::NewFrontends(subscription, group, _)) => {
             asked.push(format!("new frontends {}", group.as_deref().unwrap_or("everywhere")));
-            facts.new_frontends.insert((subscription, group));
+            facts.lists.new_frontends.insert((subscription, group));
         }
     }
 }

@@ -10,13 +10,12 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
 use tokio::time::Instant;
 
-use super::context::Context;
+use super::azure::access::Context;
 use super::hosted_cluster;
-use super::reconciler::{ReconcilesCustomResource, ServedResource};
+use super::reconciler::{KeyOf, ReconcilesCustomResource, ServedResource};
 use crate::api::markers::{EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER, SERVICES};
 use crate::api::prune::prune_control_plane;
 use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, other_writer};
-use crate::azure::arm::id::ResourceId;
 use crate::hypershift::cluster_index::ClusterIndex;
 use crate::hypershift::names;
 use crate::metrics::{Controller as Label, KubeResource, Watched};
@@ -59,7 +58,7 @@ pub(super) fn changes_for<C: ReconcilesCustomResource>(
 ) -> impl Stream<Item = ()> + Send + use<C> {
     let cx = Arc::clone(&runner.cx);
     let runner = Arc::clone(runner);
-    let again = each(scope.again.clone()).inspect(move |()| cx.arm.observations.others_were_at_it());
+    let again = each(scope.again.clone()).inspect(move |()| cx.cloud.observations.others_were_at_it());
     stream::select(again, each(scope.health.relists())).inspect(move |()| runner.pacer.wake_all())
 }
 
@@ -109,7 +108,7 @@ pub(super) fn woken<C: ReconcilesCustomResource>(
 }
 
 /// The custom resource that is next in the write queue of a resource, for the work queue: its reconcile is due now.
-fn next_writer<C: ReconcilesCustomResource>(runner: &Runner<C>, id: &ResourceId) -> Option<ObjectRef<C::Object>> {
+fn next_writer<C: ReconcilesCustomResource>(runner: &Runner<C>, id: &KeyOf<C>) -> Option<ObjectRef<C::Object>> {
     let (uid, waiting) = runner.cx.awaiting.take(id)?;
     runner.pacer.due(&uid, Instant::now());
     Some(ObjectRef::new(&waiting.name).within(&waiting.namespace))
@@ -152,7 +151,7 @@ pub async fn link_services<C: ReconcilesCustomResource<Object = AzurePrivateLink
     let known = runner.cx.resources.store();
     let next_writers = {
         let runner = Arc::clone(&runner);
-        let next_writers = runner.cx.arm.observations.next_in_queue();
+        let next_writers = runner.cx.cloud.observations.next_in_queue();
         next_writers.filter_map(move |id| std::future::ready(next_writer(&runner, &id)))
     };
     let queue = WorkQueue::new(resources.touched_objects(), known)

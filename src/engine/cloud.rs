@@ -32,6 +32,8 @@ pub trait Cloud: Debug + Default + Clone + Copy + PartialEq + Eq + Send + Sync +
     /// The rows of the shortest page of a list.
     const PAGE: usize;
 
+    /// The state that this body shows, in the cloud's word.
+    fn state(body: &Value) -> Option<&str>;
     /// The state of the resource that this body shows.
     fn progress(body: &Value) -> Progress;
     /// What the cloud names a resource when it is created: a recreated one has another name. Empty for a kind without.

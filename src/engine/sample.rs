@@ -202,8 +202,12 @@ impl Cloud for Sample {
     const VERSION_FIELD: &'static str = "given_id";
     const PAGE: usize = 2;
 
+    fn state(body: &Value) -> Option<&str> {
+        body[Self::PROGRESS_FIELD].as_str()
+    }
+
     fn progress(body: &Value) -> Progress {
-        match body["state"].as_str() {
+        match Self::state(body) {
             Some("failed") => Progress::Failed,
             Some("busy") => Progress::InProgress,
             Some("deleting") => Progress::Deleting,

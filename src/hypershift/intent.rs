@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::api::{Role, held_by};
-use crate::azure::plan::{Step, Why};
-
+use crate::engine::cloud::Cloud;
+use crate::engine::plan::{Step, Why};
 use crate::hypershift::identity::Identity;
 
 /// What the HO role records.
@@ -88,7 +88,7 @@ pub fn write<T: Serialize>(intent: &T) -> String {
 
 /// Whether an intent is to be recorded now: before a write, and once an owned resource is there, whoever made it,
 /// because deletion and the other role rely on it. A refusal removes what was recorded of the resource.
-pub fn due(cr: &impl ResourceExt, role: Role, steps: &[Step]) -> bool {
+pub fn due<C: Cloud>(cr: &impl ResourceExt, role: Role, steps: &[Step<C>]) -> bool {
     let recorded = cr.annotations().contains_key(role.intent_annotation());
     let held = held_by(cr, role.finalizer());
     let is_new = !(recorded && held);
@@ -130,6 +130,7 @@ mod tests {
     use super::*;
     use crate::api::AzurePrivateLinkService;
     use crate::azure::kinds::Kind;
+    use crate::azure::plan::{Step, Why};
     use crate::controllers::samples;
     use crate::engine::plan::Verb;
 

@@ -9,7 +9,6 @@ use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Result};
 use tokio::time::Instant;
 
 use super::{Metrics, Registered, locked};
-use crate::azure::arm::id::ResourceId;
 use crate::azure::kinds::Kind;
 use crate::engine::plan::Change;
 use crate::hypershift::conditions::Since;
@@ -64,13 +63,16 @@ impl Changes {
 
 /// The recent changes of each resource.
 #[derive(Default)]
-pub(super) struct Recent(Mutex<HashMap<ResourceId, (Kind, VecDeque<Instant>)>>);
+pub(super) struct Recent(Mutex<HashMap<String, (&'static str, VecDeque<Instant>)>>);
 
 impl Recent {
-    fn add(&self, kind: Kind, id: &ResourceId) {
+    fn add(&self, kind: &'static str, id: &str) {
         self.forget_old();
         let mut recent = locked(&self.0);
-        let (_, times) = recent.entry(id.clone()).or_insert_with(|| (kind, VecDeque::new()));
+        // Azure compares ids without case, and no cloud has two that differ in case alone.
+        let (_, times) = recent
+            .entry(id.to_ascii_lowercase())
+            .or_insert_with(|| (kind, VecDeque::new()));
         times.push_back(Instant::now());
         if times.len() > MOST {
             times.pop_front();
@@ -78,9 +80,9 @@ impl Recent {
     }
 
     /// Of each kind, how often the resource was changed that was changed most.
-    pub(super) fn most(&self) -> BTreeMap<Kind, usize> {
+    pub(super) fn most(&self) -> BTreeMap<&'static str, usize> {
         self.forget_old();
-        let mut most = BTreeMap::from(Kind::ALL.map(|kind| (kind, 0)));
+        let mut most = BTreeMap::from(Kind::ALL.map(|kind| (kind.label(), 0)));
         for (kind, times) in locked(&self.0).values() {
             most.entry(*kind).and_modify(|most| *most = times.len().max(*most));
         }
@@ -98,14 +100,14 @@ impl Recent {
 
 impl Metrics {
     /// Counts a change by Hyperlink after which a resource is as desired.
-    pub fn changed(&self, kind: Kind, id: &ResourceId, change: &Change) {
+    pub fn changed(&self, kind: &'static str, id: &str, change: &Change) {
         let [created, repaired, replaced] = CHANGES;
         let word = match change {
             Change::Created => created,
             Change::Repaired(_) => repaired,
             Change::Replaced(_) => replaced,
         };
-        self.changes.total.with_label_values(&[kind.label(), word]).inc();
+        self.changes.total.with_label_values(&[kind, word]).inc();
         self.sources.recent.add(kind, id);
     }
 

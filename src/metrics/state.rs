@@ -28,9 +28,9 @@ pub(super) struct Sources {
 
 struct ScrapedState {
     /// Of every kind, once a role has begun.
-    operations: BTreeMap<Kind, UnderWay>,
+    operations: BTreeMap<&'static str, UnderWay>,
     token: TokenState,
-    most_changes: BTreeMap<Kind, usize>,
+    most_changes: BTreeMap<&'static str, usize>,
     memory: Option<f64>,
 }
 
@@ -80,7 +80,7 @@ impl Sources {
         for read in locked(&self.operations).iter() {
             let under_way = read();
             for kind in Kind::ALL {
-                let all: &mut UnderWay = operations.entry(kind).or_default();
+                let all: &mut UnderWay = operations.entry(kind.label()).or_default();
                 *all = all.and(under_way.get(&kind).copied().unwrap_or_default());
             }
         }
@@ -93,8 +93,8 @@ impl Sources {
     }
 }
 
-fn by_kind<T>(values: &BTreeMap<Kind, T>, number: fn(&T) -> f64) -> Vec<Sample<'static>> {
-    let samples = values.iter().map(|(kind, value)| (vec![kind.label()], number(value)));
+fn by_kind<T>(values: &BTreeMap<&'static str, T>, number: fn(&T) -> f64) -> Vec<Sample<'static>> {
+    let samples = values.iter().map(|(kind, value)| (vec![*kind], number(value)));
     samples.collect()
 }
 

@@ -192,11 +192,11 @@ async fn changes_of_one_resource_differ_from_those_of_many() {
         r#"hyperlink_changes_total{change="repaired",kind="record_set"} 0"#,
     );
     for name in ["api", "apps", "other"] {
-        metrics.changed(Kind::RecordSet, &record(name), &Change::Created);
+        metrics.changed(Kind::RecordSet.label(), &record(name).to_string(), &Change::Created);
     }
     most(1);
     tokio::time::advance(Duration::from_secs(3_000)).await;
-    metrics.changed(Kind::RecordSet, &record("API"), &repaired);
+    metrics.changed(Kind::RecordSet.label(), &record("API").to_string(), &repaired);
     most(2);
     tokio::time::advance(Duration::from_secs(1_000)).await;
     most(1);
@@ -211,7 +211,7 @@ async fn changes_of_one_resource_differ_from_those_of_many() {
         r#"hyperlink_changes_total{change="repaired",kind="record_set"} 1"#,
     );
     for _ in 0..1_000 {
-        metrics.changed(Kind::RecordSet, &record("api"), &repaired);
+        metrics.changed(Kind::RecordSet.label(), &record("api").to_string(), &repaired);
     }
     most(100);
 }

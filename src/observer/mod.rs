@@ -16,7 +16,7 @@ use kube::{Api, Resource, ResourceExt};
 
 use crate::api::HostedControlPlane;
 use crate::api::markers::SERVICES;
-use crate::controllers::context::Context;
+use crate::controllers::azure::access::Context;
 use crate::controllers::private_endpoint::control_plane;
 use crate::hypershift::identity;
 use crate::metrics::{Controller, ReconcileResult};

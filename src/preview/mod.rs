@@ -10,7 +10,7 @@ use crate::azure::arm::ports::Gate;
 use crate::azure::arm::read_only::{NeverOpen, ReadOnly};
 use crate::azure::arm::transport::Transport;
 use crate::config::Config;
-use crate::controllers::preview::Preview;
+use crate::controllers::azure::Preview;
 use crate::manager;
 use crate::metrics::Metrics;
 use crate::roles::{self, Foundation};

@@ -3,9 +3,10 @@
 use serde_json::json;
 
 use super::Plan;
-use crate::azure::plan::Step;
 use crate::controllers::decision::Lifecycle;
 use crate::controllers::preview::{ConditionChange, ConditionSummary, Fact, Preview};
+use crate::engine::cloud::{Cloud, ResourceKind};
+use crate::engine::plan::Step;
 use crate::preview::Object;
 use crate::telemetry::escape_control;
 
@@ -28,7 +29,7 @@ impl Plan {
         lines.map(|line| escape_control(&line) + "\n").collect()
     }
 
-    fn lines(&self, preview: &Preview) -> Vec<String> {
+    fn lines<C: Cloud>(&self, preview: &Preview<C>) -> Vec<String> {
         let Object { namespace, name } = &self.object;
         let Preview { role, decision, .. } = preview;
         let mut lines = vec![format!("{namespace}/{name}, role {role}: {}", verdict(preview))];
@@ -51,7 +52,7 @@ fn section(lines: &mut Vec<String>, title: &str, all: impl Iterator<Item = Strin
     lines.extend(all);
 }
 
-fn verdict(preview: &Preview) -> String {
+fn verdict<C: Cloud>(preview: &Preview<C>) -> String {
     let lifecycle = preview.lifecycle.as_str();
     let writes = preview.decision.steps.iter().filter(|step| step.writes());
     match writes.count() {
@@ -69,13 +70,13 @@ fn fact(fact: &Fact) -> String {
     format!("{} {}: {}", fact.kind, fact.id, fact.state)
 }
 
-fn step(step: &Step) -> String {
+fn step<C: Cloud>(step: &Step<C>) -> String {
     let verb = step.verb.as_str();
     let kind = step.kind.label();
     format!("{verb:<6} {kind} {}: {}", step.key, step.why)
 }
 
-fn kubernetes(preview: &Preview) -> impl Iterator<Item = String> {
+fn kubernetes<C: Cloud>(preview: &Preview<C>) -> impl Iterator<Item = String> {
     let finalizers = preview
         .finalizers
         .iter()

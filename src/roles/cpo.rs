@@ -8,7 +8,7 @@ use kube::core::ApiResource;
 use super::{Foundation, Prepared, Work, custom_resource, dry_run_of, shown};
 use crate::api::AzurePrivateLinkService;
 use crate::config::Config;
-use crate::controllers::preview::Preview;
+use crate::controllers::azure::Preview;
 use crate::controllers::private_endpoint::{HostedClusters, PrivateEndpointController};
 use crate::controllers::watch;
 use crate::http::ReadinessItem;

@@ -8,9 +8,11 @@ use crate::api::Role;
 use crate::azure::arm::client::Client as ArmClient;
 use crate::azure::arm::ports::Gate;
 use crate::azure::arm::transport::Transport;
+use crate::azure::cloud::Arm;
 use crate::azure::observations::ObservationCache;
 use crate::config::Config;
-use crate::controllers::context::{ArmContext, Context};
+use crate::controllers::azure::access::ArmContext;
+use crate::controllers::context::Context;
 use crate::controllers::excluded::ExcludedNamespaces;
 use crate::controllers::reconciler::ServedResource;
 use crate::engine::call_budget::CallBudgets;
@@ -36,7 +38,7 @@ pub struct Foundation<'a> {
 
 impl Foundation<'_> {
     /// What the reconciles of a custom resource work with.
-    pub fn context<R: ServedResource>(&self) -> Context<R> {
+    pub fn context<R: ServedResource<Cloud = Arm>>(&self) -> Context<R> {
         let config = self.config;
         let endpoint = config.azure.cloud.endpoint().clone();
         let instance = config
@@ -53,15 +55,15 @@ impl Foundation<'_> {
             metrics.clone(),
         )
         .with_call_budgets(budgets);
-        let arm = ArmContext::new(client, ObservationCache::new(intervals.resync, intervals.record_resync));
+        let cloud = ArmContext::new(client, ObservationCache::new(intervals.resync, intervals.record_resync));
         metrics.read_operations_with({
-            let observations = Arc::clone(&arm.observations);
+            let observations = Arc::clone(&cloud.observations);
             move || observations.under_way(Instant::now())
         });
         Context {
             excluded: excluded(config),
             shard: config.run.as_ref().map_or(Shard::WHOLE, |run| run.shard),
-            ..Context::new(self.role, instance, self.kube.clone(), arm, metrics, intervals.resync)
+            ..Context::new(self.role, instance, self.kube.clone(), cloud, metrics, intervals.resync)
         }
     }
 }

@@ -9,7 +9,7 @@ use kube::core::ApiResource;
 use super::{Foundation, Prepared, Work, custom_resource, dry_run_of, management_cluster, shown};
 use crate::api::AzurePrivateLinkService;
 use crate::config::Config;
-use crate::controllers::preview::Preview;
+use crate::controllers::azure::Preview;
 use crate::controllers::private_link_service::PrivateLinkServiceController;
 use crate::controllers::private_link_service::nat_prefix::NatSubnetRules;
 use crate::controllers::private_link_service::settings::{ScopedSettings, Settings};

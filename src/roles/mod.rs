@@ -14,11 +14,12 @@ use uuid::Uuid;
 
 use crate::api::Role;
 use crate::config::Config;
+use crate::controllers::azure::Preview;
 use crate::controllers::context::Context;
 use crate::controllers::custom_resource::store::MOST;
 use crate::controllers::driver::Driver;
-use crate::controllers::preview::Preview;
-use crate::controllers::reconciler::{CustomResourceReconciler, ServedResource};
+use crate::controllers::preview;
+use crate::controllers::reconciler::{CloudOf, CustomResourceReconciler, ServedResource};
 use crate::http::ReadinessItem;
 use crate::preview::Object;
 use crate::runtime::call::within;
@@ -112,7 +113,7 @@ async fn dry_run_of<C: CustomResourceReconciler>(
     controller: &C,
     cx: &Context<C::Object>,
     cr: &C::Object,
-) -> anyhow::Result<Preview> {
+) -> anyhow::Result<preview::Preview<CloudOf<C>>> {
     let inputs = controller.inputs(cx, cr).await;
     let (inputs, _) = inputs.with_context(|| format!("role {}", cx.role))?;
     Ok(Driver::new(controller, cx, Uuid::new_v4(), &inputs).dry_run(cr).await)

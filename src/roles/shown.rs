@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use crate::api::markers::SERVICES;
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Status};
 use crate::azure::arm::id::ResourceId;
-use crate::controllers::context::Context;
+use crate::controllers::azure::access::Context;
 use crate::controllers::private_link_service::quota::counted_service;
 use crate::hypershift::conditions;
 use crate::metrics::{ObservedCondition, ObservedObject};
@@ -18,7 +18,7 @@ use crate::metrics::{ObservedCondition, ObservedObject};
 /// Makes metrics show the custom resources that are served.
 pub(super) fn show_objects(cx: &Context) {
     let resources = Arc::clone(&cx.resources);
-    let observations = Arc::clone(&cx.arm.observations);
+    let observations = Arc::clone(&cx.cloud.observations);
     cx.runtime.metrics.list_objects_with(move || {
         let now = Timestamp::now();
         let is_there = |id: &ResourceId| observations.is_there(id);

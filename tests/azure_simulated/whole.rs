@@ -10,7 +10,7 @@ use hyperlink::azure::arm::client::Client;
 use hyperlink::azure::arm::id::{ResourceId, SubscriptionId};
 use hyperlink::azure::arm::scope::AzureScope;
 use hyperlink::azure::observations::ObservationCache;
-use hyperlink::controllers::context::{ArmContext, Context};
+use hyperlink::controllers::azure::access::{ArmContext, Context};
 use hyperlink::controllers::private_endpoint::PrivateEndpointController;
 use hyperlink::controllers::private_link_service::PrivateLinkServiceController;
 use hyperlink::controllers::private_link_service::frontend::FrontendMatch;

@@ -8,9 +8,6 @@ use super::source;
 /// The files that are about certain kinds: a virtual network is a scope, and frontends are parts of load balancers.
 const ABOUT_KINDS: [&str; 3] = ["azure/kinds/", "azure/arm/scope.rs", "azure/frontends.rs"];
 
-/// The files of all controllers that are about what Azure shows beside single resources: load balancers' frontends.
-const ABOUT_FRONTENDS: [&str; 3] = ["facts.rs", "observe.rs", "preview.rs"];
-
 /// One line for each kind that a generic file names.
 pub(crate) fn named_kinds(sources: &BTreeMap<String, String>) -> Vec<String> {
     let mut found = Vec::new();
@@ -37,7 +34,7 @@ fn is_generic(file: &str) -> bool {
 fn is_shared_by_controllers(file: &str) -> bool {
     let rest = file
         .strip_prefix("controllers/")
-        .filter(|rest| !rest.contains("samples") && !ABOUT_FRONTENDS.contains(rest));
+        .filter(|rest| !rest.contains("samples"));
     rest.is_some_and(|rest| !rest.contains('/') || rest.starts_with("driver/") || rest.starts_with("custom_resource/"))
 }
 

@@ -6,10 +6,14 @@ use serde_json::Value;
 use super::CustomResource;
 use crate::api::markers::{READ_ANNOTATIONS, SERVICES};
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role};
+use crate::azure::cloud::Arm;
 use crate::hypershift::conditions::{self, NewCondition};
 
 impl CustomResource for AzurePrivateLinkService {
+    type Cloud = Arm;
+
     const SUMMARY: Option<ConditionType> = Some(ConditionType::AzurePrivateLinkServiceAvailable);
+    const ERROR: Reason = Reason::AzureError;
     const EXPECTED_NAMES: &'static [&'static str] = &SERVICES;
     const READ_ANNOTATIONS: &'static [&'static str] = &READ_ANNOTATIONS;
 

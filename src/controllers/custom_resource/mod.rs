@@ -13,7 +13,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::api::{ConditionType, Role};
+use crate::api::{ConditionType, Reason, Role};
+use crate::controllers::cloud::ServedCloud;
 use crate::hypershift::conditions::NewCondition;
 
 pub use azure_private_link_service::guest_is_locked;
@@ -29,8 +30,14 @@ pub trait CustomResource:
     + Sync
     + 'static
 {
+    /// The cloud in which its resources lie.
+    type Cloud: ServedCloud;
+
     /// The condition that sums up all others, if one does.
     const SUMMARY: Option<ConditionType>;
+
+    /// The reason of a condition about a failure for which there is no other.
+    const ERROR: Reason;
 
     /// The names that it has for real. New objects with these names wait for none of other names.
     const EXPECTED_NAMES: &'static [&'static str];

@@ -12,7 +12,7 @@ use crate::engine::client::Reconcile;
 use crate::runtime::reconcile::ReconcileOutcome;
 
 impl<C: CustomResourceReconciler> Driver<'_, C> {
-    /// Reads what is due in Azure, and decides. None if anything is to be written, to Azure or to Kubernetes.
+    /// Reads what is due in the cloud, and decides. None if anything is to be written, to the cloud or to Kubernetes.
     pub async fn at_rest(&self, cr: C::Object) -> Option<ReconcileOutcome<C::Object>> {
         let Self {
             controller, cx, inputs, ..

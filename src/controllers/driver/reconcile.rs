@@ -5,25 +5,24 @@ use uuid::Uuid;
 
 use super::rounds::Executed;
 use super::{Times, as_reported, await_locks, decided, release, requeue, surely_gone};
-use crate::azure::plan::Outcome;
-use crate::controllers::azure::Decision;
 use crate::controllers::conclusion::{Conclusion, Findings, conclude};
 use crate::controllers::context::Context;
-use crate::controllers::decision::Lifecycle;
+use crate::controllers::decision::{Decision, Lifecycle};
 use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::preview::{Preview, as_sent};
-use crate::controllers::reconciler::CustomResourceReconciler;
+use crate::controllers::reconciler::{CloudOf, CustomResourceReconciler};
 use crate::controllers::report::Report;
 use crate::controllers::write_status::write_status;
 use crate::controllers::{abandon, outcome};
 use crate::engine::client::Reconcile;
+use crate::engine::plan::Outcome;
 use crate::metrics::ReconcileResult;
 use crate::runtime::call::ReconcileError;
 use crate::runtime::reconcile::{ReconcileOutcome, Reconciler};
 use crate::runtime::requeue::Requeue;
 
 type Reconciled<C> = Result<ReconcileOutcome<<C as Reconciler>::Object>, ReconcileError>;
-type Decided<C> = Result<(Decision, <C as CustomResourceReconciler>::Found), Needs>;
+type Decided<C> = Result<(Decision<CloudOf<C>>, <C as CustomResourceReconciler>::Found), Needs<CloudOf<C>>>;
 
 /// What one reconcile works with.
 pub struct Driver<'a, C: CustomResourceReconciler> {
@@ -64,7 +63,7 @@ impl<'a, C: CustomResourceReconciler> Driver<'a, C> {
     }
 
     /// Decides, and remembers what the decision shows.
-    pub(super) fn decide(&self, lifecycle: Lifecycle, cr: &C::Object, facts: &Facts) -> Decided<C> {
+    pub(super) fn decide(&self, lifecycle: Lifecycle, cr: &C::Object, facts: &Facts<CloudOf<C>>) -> Decided<C> {
         let decided = self.controller.decide(lifecycle, cr, self.inputs, facts)?;
         self.controller.note(cr, &decided.0);
         Ok(decided)
@@ -99,7 +98,7 @@ impl<'a, C: CustomResourceReconciler> Driver<'a, C> {
         let earlier = controller.remember(cx, cr, inputs, decision, outcomes);
         controller.expedite(cx, Lifecycle::Build, cr, decision);
         let requeue = requeue(cx, decision, Instant::now()).or_earlier(earlier);
-        let reported = as_reported(&cx.arm.observations, &decision.steps, outcomes);
+        let reported = as_reported(&cx.cloud.observations, &decision.steps, outcomes);
         (
             requeue,
             controller.report(Lifecycle::Build, cr, decision, found, &reported),
@@ -137,11 +136,16 @@ impl<'a, C: CustomResourceReconciler> Driver<'a, C> {
     }
 
     /// What follows the steps of a teardown. Reads what is not certain.
-    async fn conclusion(&self, cr: &C::Object, decision: &Decision, outcomes: &[Outcome]) -> Conclusion {
+    async fn conclusion(
+        &self,
+        cr: &C::Object,
+        decision: &Decision<CloudOf<C>>,
+        outcomes: &[Outcome<CloudOf<C>>],
+    ) -> Conclusion {
         let Self { controller, cx, .. } = *self;
         let now = Instant::now();
         let abandoned = abandon::permission(cr, cx.role, decision, outcomes, &|step| {
-            cx.arm.observations.failing_for(&step.key, now)
+            cx.cloud.observations.failing_for(&step.key, now)
         });
         let certain = surely_gone(cx, self.reconcile, decision).await;
         let all_gone = decision.nothing_left() && certain && abandoned.is_none();
@@ -160,7 +164,7 @@ impl<'a, C: CustomResourceReconciler> Driver<'a, C> {
     }
 
     /// What a reconcile would do. Reads only.
-    pub async fn dry_run(&self, cr: &C::Object) -> Preview {
+    pub async fn dry_run(&self, cr: &C::Object) -> Preview<CloudOf<C>> {
         let Self {
             controller, cx, inputs, ..
         } = *self;

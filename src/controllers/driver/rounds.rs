@@ -4,17 +4,18 @@ use kube::{Resource, ResourceExt};
 use tokio::time::Instant;
 
 use super::{Driver, Times, decided, event_targets, gone, record, to_instant};
-use crate::azure::plan::{Outcome, Step};
-use crate::controllers::azure::Decision;
+use crate::controllers::cloud::ListFacts;
 use crate::controllers::context::Context;
-use crate::controllers::decision::Lifecycle;
+use crate::controllers::decision::{Decision, Lifecycle};
 use crate::controllers::event;
 use crate::controllers::facts::Facts;
-use crate::controllers::reconciler::{CustomResourceReconciler, ServedResource};
+use crate::controllers::reconciler::{CloudOf, CustomResourceReconciler, ServedResource};
 use crate::controllers::urgency::urgency;
 use crate::engine::client::Reconcile;
-use crate::engine::cloud::ResourceKind;
+use crate::engine::cloud::{Cloud, ResourceKind};
 use crate::engine::execute;
+use crate::engine::failure::Failure;
+use crate::engine::plan::{Outcome, Step};
 use crate::hypershift::intent;
 use crate::runtime::call::ReconcileError;
 use crate::runtime::event::Event;
@@ -23,13 +24,13 @@ use crate::runtime::event::Event;
 const ROUNDS: usize = 16;
 
 /// A decision and what came of it.
-pub(super) struct Executed<R, X> {
+pub(super) struct Executed<R: ServedResource, X> {
     /// The last decision.
-    pub decision: Decision,
+    pub decision: Decision<R::Cloud>,
     /// What the controller found in addition.
     pub found: X,
     /// The outcome of each step.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<Outcome<R::Cloud>>,
     /// The object as it was last written.
     pub cr: R,
 }
@@ -78,15 +79,15 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
                 facts.reads.remove(&step.key);
             }
             reconcile = reconcile.awaited();
-            facts.inside.clear();
+            facts.lists.forget_changed();
             round += 1;
         }
     }
 
     /// Executes the steps, and reports what has become of them.
-    pub(super) async fn execute(&self, cr: &C::Object, steps: &[Step]) -> Vec<Outcome> {
-        let arm = &self.cx.arm;
-        let outcomes = execute::run(steps, &arm.client, &arm.observations, self.reconcile).await;
+    pub(super) async fn execute(&self, cr: &C::Object, steps: &[Step<CloudOf<C>>]) -> Vec<Outcome<CloudOf<C>>> {
+        let cloud = &self.cx.cloud;
+        let outcomes = execute::run(steps, &cloud.client, &cloud.observations, self.reconcile).await;
         self.emit_outcomes(cr, steps, &outcomes).await;
         outcomes
     }
@@ -96,7 +97,7 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
         &self,
         lifecycle: Lifecycle,
         cr: C::Object,
-        decision: &Decision,
+        decision: &Decision<CloudOf<C>>,
     ) -> Result<C::Object, ReconcileError> {
         let cx = self.cx;
         let due = intent::due(&cr, cx.role, &decision.steps);
@@ -115,11 +116,12 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
 
     /// Counts the resources that have become as desired, and emits an Event for each, and for one that was called too
     /// often.
-    async fn emit_outcomes(&self, cr: &C::Object, steps: &[Step], outcomes: &[Outcome]) {
+    async fn emit_outcomes(&self, cr: &C::Object, steps: &[Step<CloudOf<C>>], outcomes: &[Outcome<CloudOf<C>>]) {
         let mut changes = Vec::new();
         for (step, outcome) in steps.iter().zip(outcomes) {
             if let Outcome::Reached(change) = outcome {
-                self.cx.runtime.metrics.changed(step.kind, &step.key, change);
+                let (kind, id) = (step.kind.label(), step.key.to_string());
+                self.cx.runtime.metrics.changed(kind, &id, change);
                 changes.push(event::changed(step, change));
             }
         }
@@ -136,19 +138,23 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
 }
 
 /// Whether a write made its resource ready at once. A parent shows the end of what only it shows later.
-fn any_ready(steps: &[Step], outcomes: &[Outcome]) -> bool {
+fn any_ready<C: Cloud>(steps: &[Step<C>], outcomes: &[Outcome<C>]) -> bool {
     let written = steps.iter().zip(outcomes).filter(|(step, _)| step.writes());
     let mut shown = written.filter(|(step, _)| !step.kind.rules().shown_by_parent);
     shown.any(|(_, outcome)| *outcome == Outcome::Ready)
 }
 
 /// Invalidates what others changed between the read and the write; returns whether there was such a change.
-fn invalidate_outdated<R: ServedResource>(cx: &Context<R>, steps: &[Step], outcomes: &[Outcome]) -> bool {
+fn invalidate_outdated<R: ServedResource>(
+    cx: &Context<R>,
+    steps: &[Step<R::Cloud>],
+    outcomes: &[Outcome<R::Cloud>],
+) -> bool {
     let mut any = false;
     for (step, outcome) in steps.iter().zip(outcomes) {
-        let refused = matches!(outcome, Outcome::Failed(error) if error.status == 412);
-        if refused && cx.arm.observations.refused_once(&step.key) {
-            cx.arm.observations.invalidate(&step.key, Instant::now());
+        let refused = matches!(outcome, Outcome::Failed(error) if error.status() == 412);
+        if refused && cx.cloud.observations.refused_once(&step.key) {
+            cx.cloud.observations.invalidate(&step.key, Instant::now());
             any = true;
         }
     }

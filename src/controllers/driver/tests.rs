@@ -11,6 +11,9 @@ use crate::api::AzurePrivateLinkService;
 use crate::api::Role;
 use crate::azure::arm::error::ArmError;
 use crate::azure::kinds::Kind;
+use crate::azure::plan::{Outcome, Step, Why};
+use crate::controllers::azure::access::Context;
+use crate::controllers::azure::{Decision, Facts};
 use crate::controllers::context::sample;
 use crate::controllers::samples;
 use crate::engine::plan::Verb;
@@ -66,7 +69,7 @@ async fn release_that_is_refused_forgets_nothing() {
     let cx = context(cr(&json!({})), Arc::default());
     let id = samples::id(&samples::guest("privateDnsZones/z"));
     let locked = ArmError::own(Class::Denied, "ScopeLocked");
-    let observations = &cx.arm.observations;
+    let observations = &cx.cloud.observations;
     observations.delete_failed(Kind::PrivateDnsZone, &id, &locked, Instant::now());
     let steps = [Step::remove(Kind::PrivateDnsZone, id.clone())];
     let refused = release(&cx, cr(&json!({})), None, &steps, &[]).await;
@@ -99,14 +102,14 @@ async fn accepted_retry_of_a_refused_write_is_reported_as_refused(
     };
     let reported = || {
         as_reported(
-            &cx.arm.observations,
+            &cx.cloud.observations,
             std::slice::from_ref(&step),
             std::slice::from_ref(&outcome),
         )
     };
     assert_eq!(reported(), std::slice::from_ref(&outcome), "nothing has failed");
     let error = ArmError::own(class, "X");
-    cx.arm
+    cx.cloud
         .observations
         .write_failed(step.kind, &step.key, &error, Instant::now());
     assert_eq!(
@@ -117,7 +120,7 @@ async fn accepted_retry_of_a_refused_write_is_reported_as_refused(
             outcome.clone()
         }]
     );
-    cx.arm.observations.confirm(&step.key);
+    cx.cloud.observations.confirm(&step.key);
     assert_eq!(reported(), std::slice::from_ref(&outcome), "it is as wanted now");
 }
 
@@ -146,7 +149,7 @@ async fn list_that_cannot_be_read_is_asked_for_ever_less_often() {
 async fn what_was_read_just_now_is_not_read_again_before_a_write(#[case] earlier: u64, #[case] again: bool) {
     let cx = context(cr(&json!({})), Arc::default());
     let id = samples::id(&samples::guest("privateEndpoints/pe"));
-    cx.arm
+    cx.cloud
         .observations
         .ready(Kind::PrivateEndpoint, &id, Observed::Absent, Instant::now());
     tokio::time::sleep(Duration::from_millis(earlier)).await;

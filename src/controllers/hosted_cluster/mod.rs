@@ -10,7 +10,7 @@ use kube::core::ApiResource;
 use kube::{Api, ResourceExt};
 use tokio::time::Instant;
 
-use super::context::Context;
+use super::azure::access::Context;
 use crate::api::{ClusterRef, HostedCluster};
 use crate::hypershift::names;
 use crate::metrics::{Controller, KubeResource, KubeVerb, ReconcileResult};

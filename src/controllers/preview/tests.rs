@@ -6,6 +6,12 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::AzurePrivateLinkService;
 use crate::api::{ConditionType, Reason};
+use crate::azure::arm::error::ArmError;
+use crate::azure::cloud::Observed;
+use crate::azure::kinds::Kind;
+use crate::azure::plan::{Step, Why};
+use crate::controllers::azure::lists::Lists;
+use crate::controllers::azure::{Decision, Facts, Preview};
 use crate::controllers::samples::{ALIAS, cr, guest, id};
 use crate::engine::failure::Class;
 use crate::hypershift::conditions::NewCondition;
@@ -161,7 +167,10 @@ fn drift_is_shown_with_its_fields_and_without_any_body() {
             (id(&guest("privateDnsZones/z.example.com/A/api")), Observed::Absent),
         ]
         .into(),
-        inside: [((Kind::VirtualNetworkLink, zone), Ok(vec![json!({})]))].into(),
+        lists: Lists {
+            inside: [((Kind::VirtualNetworkLink, zone), Ok(vec![json!({})]))].into(),
+            ..Lists::default()
+        },
         ..Facts::default()
     });
     insta::assert_json_snapshot!("drift", preview);

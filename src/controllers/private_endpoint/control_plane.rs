@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::api::markers::{CPO_FINALIZER, HCP_FINALIZER};
 use crate::api::{AzurePrivateLinkService, HostedControlPlane, held_by};
-use crate::controllers::context::Context;
+use crate::controllers::azure::access::Context;
 use crate::controllers::custom_resource::read_siblings;
 use crate::hypershift::owner;
 use crate::metrics::{KubeResource, KubeVerb, ReconcileResult};

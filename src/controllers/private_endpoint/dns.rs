@@ -15,7 +15,7 @@ use crate::azure::kinds::private_dns_zone::{PrivateDnsZone, links};
 use crate::azure::kinds::record_set::{RecordSet, addresses};
 use crate::azure::kinds::virtual_network_link::VirtualNetworkLink;
 use crate::azure::plan::{Step, Why};
-use crate::controllers::facts::{Facts, Needs};
+use crate::controllers::azure::{Facts, Needs};
 use crate::engine::failure::Class;
 use crate::engine::plan::{Verb, ensure_present};
 use crate::engine::resource::{Owned, Progress, Resource};

@@ -31,11 +31,10 @@ use crate::azure::arm::id::ResourceId;
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_endpoint::{Approval, address, approval};
 use crate::azure::plan::{Outcome, Step};
-use crate::controllers::azure::Decision;
-use crate::controllers::context::Context;
+use crate::controllers::azure::access::Context;
+use crate::controllers::azure::{Decision, Facts, Needs};
 use crate::controllers::decision::{Lifecycle, deleted_at};
 use crate::controllers::driver::Driver;
-use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::preview::{Fact, FinalizerChange};
 use crate::controllers::reconciler::CustomResourceReconciler;
 use crate::controllers::report::Report;
@@ -95,9 +94,9 @@ fn may_come_late(cx: &Context, cr: &AzurePrivateLinkService, decision: &Decision
     let now = Instant::now();
     let waits = perhaps_put(cr, decision).filter_map(|step| {
         let wait = LATE
-            .checked_sub(cx.arm.observations.absent_for(&step.key, now)?)
+            .checked_sub(cx.cloud.observations.absent_for(&step.key, now)?)
             .filter(|wait| !wait.is_zero())?;
-        cx.arm.observations.expedite(&step.key, wait, now);
+        cx.cloud.observations.expedite(&step.key, wait, now);
         Some(wait)
     });
     Some(Requeue::new(waits.max()?, MAY_COME_LATE))
@@ -127,7 +126,7 @@ fn expedite_endpoint(cx: &Context, uid: &str, decision: &Decision) {
     let has_changed = cx.polls.has_changed(uid);
     let wait = cx.polls.wait(uid, plan::APPROVAL_POLL, now);
     let wait = if has_changed { Duration::ZERO } else { wait };
-    cx.arm.observations.expedite(&step.key, wait, now);
+    cx.cloud.observations.expedite(&step.key, wait, now);
 }
 
 /// The first wait before a custom resource sees whether the link of `private-router` is there. Later waits are longer.

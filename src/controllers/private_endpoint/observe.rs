@@ -13,7 +13,7 @@ use super::teardown;
 use crate::api::markers::{CLUSTER_ANNOTATION, HCP_FINALIZER};
 use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, Reason, held_by, other_writer};
 use crate::azure::arm::id::same;
-use crate::controllers::context::Context;
+use crate::controllers::azure::access::Context;
 use crate::controllers::custom_resource::read_siblings;
 use crate::hypershift::claims::{Claim, Claims, Holder};
 use crate::hypershift::cluster_index::ClusterIndex;

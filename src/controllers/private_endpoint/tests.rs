@@ -66,7 +66,7 @@ async fn connection_that_stays_pending_is_read_ever_less_often() {
         ..Decision::default()
     };
     let wait = || {
-        cx.arm.observations.ready(
+        cx.cloud.observations.ready(
             Kind::PrivateEndpoint,
             &id,
             Observed::Found(pending.clone()),

@@ -3,8 +3,7 @@
 use super::plan::PrivateLinkServiceInputs;
 use super::settings::Settings;
 use crate::api::AzurePrivateLinkService;
-use crate::controllers::azure::Decision;
-use crate::controllers::facts::{Facts, Needs};
+use crate::controllers::azure::{Decision, Facts, Needs};
 use crate::hypershift::problem::Problem;
 
 /// What a decision for one custom resource is made from.

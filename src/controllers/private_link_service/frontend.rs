@@ -11,7 +11,8 @@ use crate::azure::arm::id::ResourceId;
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::load_balancer::FrontendList;
 use crate::azure::kinds::load_balancer::{Frontend, internal_frontends};
-use crate::controllers::facts::{NEW_LIST_AGE, Needs};
+use crate::controllers::azure::Needs;
+use crate::controllers::azure::lists::NEW_LIST_AGE;
 use crate::hypershift::names;
 use crate::hypershift::problem::Problem;
 
@@ -126,11 +127,11 @@ pub(super) fn find(basis: Basis<'_>) -> Result<Frontend, Stop> {
         Err(Stop::Blocked(problem)) => problem,
         result => return result,
     };
-    if is_missing(&problem) && basis.facts.older_frontends {
+    if is_missing(&problem) && basis.facts.lists.older_frontends {
         problem.requeue_after = Some(NEW_LIST_AGE);
     }
     // A list may lack an existing load balancer. Anybody can write the status, so it causes no more reads than a list.
-    let lacks = is_missing(&problem) && !basis.facts.held_frontends;
+    let lacks = is_missing(&problem) && !basis.facts.lists.held_frontends;
     if (lacks || is_unlisted(&problem))
         && let Some(read) = search.alone(lacks)?
     {

@@ -37,11 +37,10 @@ use self::settings::ScopedSettings;
 use crate::api::markers::SERVICES;
 use crate::api::{AzurePrivateLinkService, Role};
 use crate::azure::plan::Outcome;
-use crate::controllers::azure::Decision;
-use crate::controllers::context::Context;
+use crate::controllers::azure::access::Context;
+use crate::controllers::azure::{Decision, Facts, Needs};
 use crate::controllers::decision::{Lifecycle, deleted_at};
 use crate::controllers::driver::Driver;
-use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::preview::{Fact, FinalizerChange};
 use crate::controllers::reconciler::CustomResourceReconciler;
 use crate::controllers::report::Report;
@@ -174,12 +173,7 @@ impl CustomResourceReconciler for PrivateLinkServiceController {
         preview::known(inputs)
     }
 
-    fn warnings(
-        &self,
-        cx: &Context<AzurePrivateLinkService>,
-        cr: &AzurePrivateLinkService,
-        found: &Self::Found,
-    ) -> Vec<Fact> {
+    fn warnings(&self, cx: &Context, cr: &AzurePrivateLinkService, found: &Self::Found) -> Vec<Fact> {
         let Some(Ok(frontend)) = found else {
             return Vec::new();
         };
@@ -230,7 +224,7 @@ impl CustomResourceReconciler for PrivateLinkServiceController {
         waits::slow_down(cx, &uid, &waits::awaited(cr, inputs), decision);
         let at_once = self
             .remembered
-            .note_refused_prefix(&uid, &decision.steps, outcomes, &cx.arm.observations);
+            .note_refused_prefix(&uid, &decision.steps, outcomes, &cx.cloud.observations);
         at_once.then(|| Requeue::new(Duration::ZERO, PREFIX_REFUSED))
     }
 

@@ -14,7 +14,7 @@ use super::settings::ScopedSettings;
 use crate::api::markers::{ADOPT_FROM, HO_FINALIZER, HO_INTENT, SERVICES};
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, held_by};
 use crate::azure::arm::id::{is_uuid, lower};
-use crate::controllers::context::Context;
+use crate::controllers::azure::access::Context;
 use crate::controllers::custom_resource::read_siblings;
 use crate::hypershift::claims::{self, Claim, Claims, Holder};
 use crate::hypershift::cluster_index::ClusterIndex;

@@ -6,7 +6,7 @@ use kube::{Resource, ResourceExt};
 use super::plan::PrivateLinkServiceInputs;
 use crate::api::AzurePrivateLinkService;
 use crate::controllers::azure::Decision;
-use crate::controllers::context::Context;
+use crate::controllers::azure::access::Context;
 use crate::controllers::custom_resource::guest_is_locked;
 use crate::controllers::{abandon, event};
 use crate::hypershift::identity::DeletedCluster;

@@ -14,7 +14,7 @@ use crate::azure::kinds::load_balancer::Frontend;
 use crate::azure::kinds::private_link_service::nat_subnet;
 use crate::azure::kinds::subnet::{NatSubnet, takes_link_services};
 use crate::azure::plan::Step;
-use crate::controllers::facts::{Facts, Needs};
+use crate::controllers::azure::{Facts, Needs};
 use crate::engine::plan::ensure_present;
 use crate::hypershift::identity::Identity;
 use crate::hypershift::names;

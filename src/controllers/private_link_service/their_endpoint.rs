@@ -12,7 +12,7 @@ use crate::azure::arm::id::ResourceId;
 use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
 use crate::azure::kinds::private_link_service::connected_endpoints;
-use crate::controllers::facts::{Facts, Needs};
+use crate::controllers::azure::{Facts, Needs};
 use crate::hypershift::problem::Problem;
 
 /// The first wait before a Private Link Service is read again while a person has to delete HyperShift's endpoint of an

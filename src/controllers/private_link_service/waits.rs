@@ -9,7 +9,7 @@ use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::kinds::Kind;
 use crate::azure::plan::Why;
 use crate::controllers::azure::Decision;
-use crate::controllers::context::Context;
+use crate::controllers::azure::access::Context;
 use crate::engine::observation_cache::LONGEST_POLL;
 use crate::runtime::requeue::Requeue;
 
@@ -47,8 +47,8 @@ pub(super) fn expedite_subnet(cx: &Context, decision: &Decision) {
     {
         let now = Instant::now();
         let service = decision.step(Kind::PrivateLinkService);
-        let gone_for = service.and_then(|service| cx.arm.observations.gone_for(&service.key, now));
+        let gone_for = service.and_then(|service| cx.cloud.observations.gone_for(&service.key, now));
         let wait = (gone_for.unwrap_or_default() / 5).clamp(Kind::Subnet.pace(), LONGEST_POLL);
-        cx.arm.observations.expedite(&step.key, wait, now);
+        cx.cloud.observations.expedite(&step.key, wait, now);
     }
 }

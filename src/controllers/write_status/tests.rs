@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::api::{ConditionType, Reason, Status};
+use crate::controllers::azure::access::Context;
 use crate::controllers::context::sample;
 use crate::controllers::samples;
 use crate::hypershift::conditions::NewCondition;

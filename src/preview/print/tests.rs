@@ -4,7 +4,7 @@ use crate::api::{Reason, Role};
 use crate::azure::arm::id::ResourceId;
 use crate::azure::kinds::Kind;
 use crate::azure::plan::Why;
-use crate::controllers::azure::Decision;
+use crate::controllers::azure::{Decision, Preview};
 use crate::controllers::preview::{FieldChange, FinalizerChange};
 use crate::engine::plan::Verb;
 use crate::hypershift::problem::Problem;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::*;
 use crate::api::AzurePrivateLinkService;
-use crate::controllers::context::Context;
+use crate::controllers::azure::access::Context;
 use crate::controllers::context::sample::{self, Script};
 
 mod at_rest;

@@ -40,7 +40,7 @@ async fn what_was_gone_before_the_control_plane_is_read_again() {
     assert!(
         life.processes[1]
             .cx
-            .arm
+            .cloud
             .observations
             .absent_for(&zone, Instant::now())
             .is_some()

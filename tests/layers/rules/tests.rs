@@ -133,7 +133,7 @@ fn a_tree_that_keeps_the_rules_has_no_violation() {
 #[case::a_decision_names_azure(
     "controllers/decision.rs",
     "use crate::azure::kinds::Kind;",
-    "src/controllers/decision.rs:1: uses crate::azure::kinds::Kind; decisions and what comes of them are about any cloud"
+    "src/controllers/decision.rs:1: uses crate::azure::kinds::Kind; what all controllers share is about any cloud"
 )]
 #[case::flags_below_the_top(
     "controllers/driver.rs",

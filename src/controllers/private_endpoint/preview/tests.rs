@@ -6,8 +6,8 @@ use super::super::plan::ControlPlaneState;
 use super::super::samples::{BASE, complete, headless, served_state};
 use super::super::{PrivateEndpointController, PrivateEndpointInputs};
 use crate::api::{AzurePrivateLinkService, Reason, Role};
+use crate::controllers::azure::Preview;
 use crate::controllers::dry_run_samples::{Resources, deleting, dry_run, printed, written};
-use crate::controllers::preview::Preview;
 use crate::controllers::samples::{ALIAS, cr, guest};
 use crate::hypershift::problem::Problem;
 

@@ -10,6 +10,7 @@ use crate::azure::arm::error::ArmError;
 use crate::azure::arm::id::{SubscriptionId, lower};
 use crate::azure::arm::scope::AzureScope;
 use crate::azure::kinds::load_balancer::FrontendList;
+use crate::controllers::azure::lists::Lists;
 use crate::controllers::private_link_service::samples::{inputs, management_scope, settings};
 use crate::controllers::samples::{MANAGEMENT, cr, decided, guest, id, identity, management};
 use crate::engine::failure::Class;
@@ -38,7 +39,10 @@ fn frontend() -> Frontend {
 fn facts() -> Facts {
     let scope = (settings().scope.subscription, Some("mgmt".to_owned()));
     Facts {
-        frontends: [(scope, Ok(vec![frontend()].into()))].into(),
+        lists: Lists {
+            frontends: [(scope, Ok(vec![frontend()].into()))].into(),
+            ..Lists::default()
+        },
         ..Facts::default()
     }
 }
@@ -301,11 +305,14 @@ fn group_with_letters_of_any_script_is_used() {
         ..settings()
     };
     let facts = Facts {
-        frontends: [(
-            (settings.scope.subscription.clone(), Some("größe".to_owned())),
-            Ok(vec![frontend()].into()),
-        )]
-        .into(),
+        lists: Lists {
+            frontends: [(
+                (settings.scope.subscription.clone(), Some("größe".to_owned())),
+                Ok(vec![frontend()].into()),
+            )]
+            .into(),
+            ..Lists::default()
+        },
         ..Facts::default()
     };
     let resource = cr(Value::Null, json!({}));

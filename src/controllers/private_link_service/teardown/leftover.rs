@@ -10,7 +10,7 @@ use crate::azure::kinds::load_balancer::internal_frontends;
 use crate::azure::kinds::subnet::{NatSubnet, has_reference_shape, used_by_others, used_only_by};
 use crate::azure::plan::{Step, Why};
 use crate::controllers::abandon::LEFT_AFTER;
-use crate::controllers::facts::{Facts, Needs};
+use crate::controllers::azure::{Facts, Needs};
 use crate::controllers::private_link_service::basis::Basis;
 use crate::controllers::private_link_service::settings::Settings;
 use crate::engine::plan::{Verb, ensure_absent};

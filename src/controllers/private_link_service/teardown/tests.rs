@@ -5,6 +5,7 @@ use super::*;
 use crate::api::HostedCluster;
 use crate::azure::arm::error::ArmError;
 use crate::azure::arm::scope::AzureScope;
+use crate::controllers::azure::lists::Lists;
 use crate::controllers::private_link_service::connecting::Connecting;
 use crate::controllers::private_link_service::frontend::FrontendMatch;
 use crate::controllers::private_link_service::samples::{self, alone, management_scope, settings};
@@ -338,7 +339,10 @@ fn service_whose_proof_cannot_be_read_is_not_left() {
     let down = || Err(ArmError::own(Class::Down, "ServiceUnavailable"));
     let scopes = [Some("mgmt".to_owned()), None].map(|group| (settings.scope.subscription.clone(), group));
     let facts = Facts {
-        frontends: scopes.map(|scope| (scope, down())).into(),
+        lists: Lists {
+            frontends: scopes.map(|scope| (scope, down())).into(),
+            ..Lists::default()
+        },
         ..Facts::default()
     };
     let now = "2026-01-01T00:00:10Z".parse().unwrap();

@@ -7,7 +7,7 @@ use super::super::super::samples::*;
 use super::*;
 use crate::azure::arm::error::ArmError;
 use crate::azure::cloud::Observed;
-use crate::controllers::facts::Need;
+use crate::controllers::azure::Need;
 use crate::engine::failure::Class;
 
 fn ready(decision: &Decision) -> bool {

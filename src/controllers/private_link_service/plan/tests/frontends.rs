@@ -5,11 +5,14 @@ use super::*;
 #[test]
 fn subscription_is_searched_if_the_group_lacks_the_frontend() {
     let empty = Facts {
-        frontends: [(
-            (settings().scope.subscription, Some("mgmt".to_owned())),
-            Ok(Arc::default()),
-        )]
-        .into(),
+        lists: Lists {
+            frontends: [(
+                (settings().scope.subscription, Some("mgmt".to_owned())),
+                Ok(Arc::default()),
+            )]
+            .into(),
+            ..Lists::default()
+        },
         ..Facts::default()
     };
     let resource = cr(Value::Null, json!({}));
@@ -24,7 +27,10 @@ fn subscription_is_searched_if_the_group_lacks_the_frontend() {
 #[case::of_a_moment_before(true, 1)]
 fn list_that_is_older_than_the_reconcile_is_read_again_at_once(#[case] older: bool, #[case] seconds: u64) {
     let facts = Facts {
-        older_frontends: older,
+        lists: Lists {
+            older_frontends: older,
+            ..Lists::default()
+        },
         ..Facts::default()
     };
     let resource = cr(Value::Null, json!({}));
@@ -57,12 +63,15 @@ fn also_managed_group_is_searched_before_the_subscription(
     };
     let subscription = || settings.scope.subscription.clone();
     let facts = Facts {
-        frontends: [
-            ((subscription(), Some("mgmt".to_owned())), Ok(Arc::default())),
-            ((subscription(), Some("nodes".to_owned())), nodes),
-        ]
-        .into(),
-        new_frontends: [(subscription(), Some("mgmt".to_owned()))].into(),
+        lists: Lists {
+            frontends: [
+                ((subscription(), Some("mgmt".to_owned())), Ok(Arc::default())),
+                ((subscription(), Some("nodes".to_owned())), nodes),
+            ]
+            .into(),
+            new_frontends: [(subscription(), Some("mgmt".to_owned()))].into(),
+            ..Lists::default()
+        },
         ..Facts::default()
     };
     let (refused, asked) = decided(facts, &[], |facts| refusal(&inputs(), facts, &settings));

@@ -245,11 +245,14 @@ fn cluster_that_is_moved_to_another_scope_is_refused() {
     };
     let shown = cr(json!({"privateLinkServiceID": management(SERVICE)}), json!({}));
     let facts = Facts {
-        frontends: [(
-            (moved.scope.subscription.clone(), Some("new".to_owned())),
-            Ok(vec![frontend()].into()),
-        )]
-        .into(),
+        lists: Lists {
+            frontends: [(
+                (moved.scope.subscription.clone(), Some("new".to_owned())),
+                Ok(vec![frontend()].into()),
+            )]
+            .into(),
+            ..Lists::default()
+        },
         ..Facts::default()
     };
     let world = [subnet(), service()];

@@ -5,7 +5,10 @@ use super::*;
 fn unlisted() -> Facts {
     let error = ArmError::own(Class::Down, "Http503");
     Facts {
-        frontends: [((settings().scope.subscription, Some("mgmt".to_owned())), Err(error))].into(),
+        lists: Lists {
+            frontends: [((settings().scope.subscription, Some("mgmt".to_owned())), Err(error))].into(),
+            ..Lists::default()
+        },
         ..Facts::default()
     }
 }
@@ -64,7 +67,10 @@ fn list_that_lacks_a_load_balancer_that_is_there_is_no_outage() {
             json!({}),
         );
         let facts = Facts {
-            held_frontends: held,
+            lists: Lists {
+                held_frontends: held,
+                ..Lists::default()
+            },
             ..Facts::default()
         };
         let world = [balancer(name), subnet()];
