@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::http::ReadinessItem;
-use crate::hypershift::scopes::{AllowedScopes, AllowedScopesError};
+use crate::hypershift::azure::scopes::{AllowedScopes, AllowedScopesError};
 use crate::metrics::Metrics;
 
 /// The time between two reads of the file of `--allow-scopes`. A ConfigMap's file is a link that is replaced, so its

@@ -17,10 +17,11 @@ use hyperlink::controllers::private_link_service::plan::PrivateLinkServiceInputs
 use hyperlink::controllers::private_link_service::settings::Settings;
 use hyperlink::controllers::private_link_service::teardown::teardown;
 use hyperlink::engine::plan::Verb;
+use hyperlink::hypershift::azure::intent::{CpoIntent, HoIntent};
+use hyperlink::hypershift::azure::management_scopes::ManagementScope;
+use hyperlink::hypershift::azure::names;
 use hyperlink::hypershift::identity::{DeletedCluster, Identity};
-use hyperlink::hypershift::intent::{self, CpoIntent, HoIntent};
-use hyperlink::hypershift::management_scopes::ManagementScope;
-use hyperlink::hypershift::names;
+use hyperlink::hypershift::intent;
 use hyperlink::hypershift::problem::Problem;
 use jiff::Timestamp;
 use serde_json::{Value, json};

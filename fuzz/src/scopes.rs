@@ -2,8 +2,8 @@
 
 use hyperlink::azure::arm::id::SubscriptionId;
 use hyperlink::azure::arm::scope::AzureScope;
+use hyperlink::hypershift::azure::scopes::AllowedScopes;
 use hyperlink::hypershift::host_names::dns_name;
-use hyperlink::hypershift::scopes::AllowedScopes;
 use serde_json::{Value, json};
 
 use super::mutate::{Input, mutate};

@@ -1,8 +1,6 @@
-//! Condition types, who owns each, and every reason that is ever written.
+//! Condition types, and every reason that is ever written.
 
 use serde::Serialize;
-
-use super::Role;
 
 /// One table for the variants and their list, so that none can be forgotten.
 macro_rules! condition_types {
@@ -34,13 +32,6 @@ condition_types! {
     AzurePrivateDNSAvailable,
     /// The whole path is available: the summary of the others.
     AzurePrivateLinkServiceAvailable,
-}
-
-impl ConditionType {
-    /// The conditions that `role` writes, in the order of [`ConditionType::ALL`].
-    pub fn owned_by(role: Role) -> impl Iterator<Item = ConditionType> {
-        role.spec().conditions.iter().copied()
-    }
 }
 
 /// The status of a condition that Hyperlink writes. Never Unknown: HyperShift's aggregation counts that as good.
@@ -183,20 +174,5 @@ mod tests {
             assert_eq!(Reason::parse(reason.as_str()), Some(*reason));
         }
         assert_eq!(Reason::parse("azuresuccess"), None);
-    }
-
-    #[test]
-    fn every_condition_has_one_owner() {
-        let ho: Vec<_> = ConditionType::owned_by(Role::Ho).map(ConditionType::as_str).collect();
-        let cpo: Vec<_> = ConditionType::owned_by(Role::Cpo).map(ConditionType::as_str).collect();
-        assert_eq!(ho, ["AzureInternalLoadBalancerAvailable", "AzurePLSCreated"]);
-        assert_eq!(
-            cpo,
-            [
-                "AzurePrivateEndpointAvailable",
-                "AzurePrivateDNSAvailable",
-                "AzurePrivateLinkServiceAvailable"
-            ]
-        );
     }
 }

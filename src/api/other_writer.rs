@@ -8,16 +8,23 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use serde_json::Value;
 
-use super::{ConditionType, Role};
+use super::Role;
+use super::role::RolePart;
 
-/// The manager that wrote `role`'s part of the status not longer than `recent` ago, after this process began to serve
+/// The manager that wrote `role`'s one of the `parts` of the status not longer than `recent` ago, after this process began to serve
 /// the object.
 ///
 /// An older write means that the other controller has stopped. HyperShift writes after each zone, which takes a minute.
 ///
 /// HyperShift's operator of the other role does not count, though it writes the whole list of conditions. Nobody counts
 /// before this role has recorded its intent.
-pub fn other_writer(metadata: &ObjectMeta, role: Role, now: Timestamp, recent: Duration) -> Option<&str> {
+pub fn other_writer<'a>(
+    metadata: &'a ObjectMeta,
+    parts: &[RolePart],
+    role: Role,
+    now: Timestamp,
+    recent: Duration,
+) -> Option<&'a str> {
     let oldest = SignedDuration::try_from(recent).unwrap_or(SignedDuration::MAX);
     let entries = metadata.managed_fields.iter().flatten();
     let dated = entries.filter_map(|entry| Some((entry.manager.as_deref()?, entry.time.as_ref()?.0, entry)));
@@ -30,21 +37,23 @@ pub fn other_writer(metadata: &ObjectMeta, role: Role, now: Timestamp, recent: D
     let others = of_status.iter().filter(|(manager, time, entry)| {
         let is_own_role = Role::ALL.iter().any(|role| role.field_manager() == *manager);
         let recent = *time > adopted_at && now.duration_since(*time) <= oldest;
-        let has_other_role = role.others().any(|other| other.spec().replaces == Some(*manager));
-        recent && !is_own_role && !has_other_role && writes(entry, role)
+        let mut other_roles = parts.iter().map(|part| part.role).filter(|other| *other != role);
+        let has_other_role = other_roles.any(|other| other.spec().replaces == Some(*manager));
+        let mut own_part = parts.iter().filter(|part| part.role == role);
+        recent && !is_own_role && !has_other_role && own_part.any(|part| writes(entry, part))
     });
     others.max_by_key(|(_, time, _)| *time).map(|(manager, ..)| *manager)
 }
 
-/// Whether the entry has something that only `role` writes. Both of HyperShift's operators write the summary.
-fn writes(entry: &ManagedFieldsEntry, role: Role) -> bool {
+/// Whether the entry has something of this part that only its role writes. Both of HyperShift's operators write the summary.
+fn writes(entry: &ManagedFieldsEntry, part: &RolePart) -> bool {
     let Some(status) = entry.fields_v1.as_ref().and_then(|fields| fields.0.get("f:status")) else {
         return false;
     };
-    let own = ConditionType::owned_by(role).filter(|kind| *kind != ConditionType::AzurePrivateLinkServiceAvailable);
+    let own = part.conditions.iter().filter(|kind| part.summary != Some(**kind));
     let mut keys = own.map(|kind| format!("k:{{\"type\":\"{}\"}}", kind.as_str()));
     let conditions = status.get("f:conditions").and_then(Value::as_object);
-    let mut fields = role.spec().status_fields.iter();
+    let mut fields = part.status_fields.iter();
     keys.any(|key| conditions.is_some_and(|all| all.contains_key(&key)))
         || fields.any(|field| status.get(format!("f:{field}")).is_some())
 }
@@ -83,7 +92,8 @@ mod tests {
             "spec": {"subscriptionID": "s", "resourceGroupName": "g", "location": "l", "guestSubnetID": "x", "guestVNetID": "y"}}))
         .unwrap();
         let minute = Duration::from_secs(60);
-        other_writer(&cr.metadata, Role::Cpo, NOW.parse().unwrap(), minute).map(str::to_owned)
+        let parts = &AzurePrivateLinkService::PARTS;
+        other_writer(&cr.metadata, parts, Role::Cpo, NOW.parse().unwrap(), minute).map(str::to_owned)
     }
 
     #[rstest]

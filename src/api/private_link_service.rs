@@ -10,9 +10,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
-use super::ConditionType;
 use super::crd::{arm_id, conditions, dns_name, immutable, ip, subscriptions, uuid};
 use super::lenient::good_items;
+use super::role::RolePart;
+use super::{ConditionType, Role};
 
 /// What the private path of one Service of a control plane is made from.
 #[derive(CustomResource, KubeSchema, Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -106,6 +107,43 @@ impl AzurePrivateLinkService {
         ConditionType::AzurePrivateEndpointAvailable,
         ConditionType::AzurePrivateDNSAvailable,
         ConditionType::AzurePrivateLinkServiceAvailable,
+    ];
+
+    /// What each role writes.
+    pub const PARTS: [RolePart; 2] = [
+        RolePart {
+            role: Role::Ho,
+            conditions: &[
+                ConditionType::AzureInternalLoadBalancerAvailable,
+                ConditionType::AzurePLSCreated,
+            ],
+            summary: None,
+            status_fields: &[
+                "internalLoadBalancerID",
+                "privateLinkServiceID",
+                "privateLinkServiceAlias",
+            ],
+            deleted_resources: &["privateLinkServiceID"],
+            abandoned: "; a Private Link Service that is abandoned still forwards",
+        },
+        RolePart {
+            role: Role::Cpo,
+            conditions: &[
+                ConditionType::AzurePrivateEndpointAvailable,
+                ConditionType::AzurePrivateDNSAvailable,
+                ConditionType::AzurePrivateLinkServiceAvailable,
+            ],
+            summary: Some(ConditionType::AzurePrivateLinkServiceAvailable),
+            status_fields: &[
+                "privateEndpointID",
+                "privateEndpointIP",
+                "privateDNSZoneID",
+                "dnsZoneName",
+                "baseDomainDNSZoneID",
+            ],
+            deleted_resources: &["privateEndpointID", "privateDNSZoneID", "baseDomainDNSZoneID"],
+            abandoned: "",
+        },
     ];
 }
 
@@ -252,5 +290,28 @@ mod tests {
             panic!("{:?}", status.conditions)
         };
         assert_eq!(readable.type_, "Second");
+    }
+
+    #[test]
+    fn every_condition_has_one_owner() {
+        let owned = AzurePrivateLinkService::PARTS.iter().flat_map(|part| part.conditions);
+        let owned: Vec<_> = owned.copied().collect();
+        assert_eq!(owned, AzurePrivateLinkService::CONDITIONS);
+        assert_eq!(AzurePrivateLinkService::PARTS.map(|part| part.conditions.len()), [2, 3]);
+    }
+
+    #[test]
+    fn fields_of_every_role_are_in_the_definition() {
+        let definition = crate::api::crd_yaml().unwrap();
+        for part in AzurePrivateLinkService::PARTS {
+            for field in part.status_fields {
+                assert!(definition.contains(&format!(" {field}:\n")), "{field}");
+            }
+            let mut ids = part.deleted_resources.iter();
+            assert!(
+                ids.all(|id| id.ends_with("ID") && part.status_fields.contains(id)),
+                "{part:?}"
+            );
+        }
     }
 }

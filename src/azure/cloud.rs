@@ -26,6 +26,7 @@ impl Cloud for Arm {
     type ListScope = ListScope;
     type List = ResourceList;
 
+    const NAME: &'static str = "Azure";
     const PROGRESS_FIELD: &'static str = "provisioningState";
     const VERSION_FIELD: &'static str = "etag";
     /// The rows of a page of private DNS

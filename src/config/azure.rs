@@ -9,7 +9,7 @@ use crate::api::Role;
 use crate::azure::arm::auth::{AzureCloud, CloudError, CredentialSource, CredentialsFile};
 use crate::azure::arm::https::{HttpSettings, ProxySettings};
 use crate::azure::arm::id::SubscriptionId;
-use crate::hypershift::management_scopes::{ManagementScope, ManagementScopes};
+use crate::hypershift::azure::management_scopes::{ManagementScope, ManagementScopes};
 
 const ARM_ENDPOINT: &str = "--arm-endpoint (or HYPERLINK_ARM_ENDPOINT)";
 const AUTHORITY: &str = "--authority (or AZURE_AUTHORITY_HOST)";

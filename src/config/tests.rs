@@ -12,8 +12,8 @@ use super::*;
 use crate::azure::arm::auth::{AzureCloud, CredentialSource};
 use crate::azure::arm::id::SubscriptionId;
 use crate::azure::arm::scope::AzureScope;
-use crate::hypershift::management_scopes::{ManagementScope, ManagementScopes};
-use crate::hypershift::names::FrontendMatch;
+use crate::hypershift::azure::management_scopes::{ManagementScope, ManagementScopes};
+use crate::hypershift::azure::names::FrontendMatch;
 use crate::runtime::leader::LeaseTimes;
 use crate::telemetry::Format;
 

@@ -15,8 +15,9 @@ use crate::azure::arm::auth::CloudError;
 use crate::azure::arm::id::{self, ResourceId, SubscriptionId};
 use crate::azure::arm::scope::AzureScope;
 use crate::azure::kinds::Kind;
-use crate::hypershift::management_scopes::ManagementScopes;
-use crate::hypershift::names::{self, FrontendMatch};
+use crate::hypershift::azure::management_scopes::ManagementScopes;
+use crate::hypershift::azure::names::FrontendMatch;
+use crate::hypershift::names;
 use crate::scopes_file::{ScopesFile, ScopesFileError};
 use crate::telemetry;
 

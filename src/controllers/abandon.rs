@@ -1,5 +1,5 @@
-//! When a deleted custom resource is released although something of its cluster stays in Azure: a lock forbids its
-//! removal, Azure has refused it for long, or access is denied and a person has allowed it. Pure.
+//! When a deleted custom resource is released although something of its cluster stays in the cloud: a lock forbids
+//! its removal, the cloud has refused it for long, or access is denied and a person has allowed it. Pure.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ use crate::runtime::event::{Event, What};
 /// A failure that time can solve does not release it: at least one failure has to be a denial, and a person has to
 /// allow it. What has been locked, or refused as in use, for [`LEFT_AFTER`] needs no permission: whoever set the lock
 /// keeps what is locked, and everything else is gone by then. `failing` gives how long each step has failed.
-pub fn permission<C: Cloud>(
-    cr: &impl CustomResource,
+pub fn permission<R: CustomResource, C: Cloud>(
+    cr: &R,
     role: Role,
     decision: &Decision<C>,
     outcomes: &[Outcome<C>],
@@ -40,9 +40,9 @@ pub fn permission<C: Cloud>(
         .all(|one| one.stays() || one.step.why.waits_for_others());
     if decision.problem.is_none() && only_waits && remaining.iter().any(Remaining::stays) {
         let why = if remaining.iter().any(Remaining::is_refused) {
-            "Azure refuses its removal"
+            format!("{} refuses its removal", C::NAME)
         } else {
-            "a lock forbids its removal"
+            "a lock forbids its removal".to_owned()
         };
         let note = format!("{} stays: {why}", listed(cr, role, &remaining));
         return Some(Event::new(What::Released, note));
@@ -55,9 +55,10 @@ pub fn permission<C: Cloud>(
         .is_some_and(|problem| problem.reason == Reason::ScopeNotAllowed);
     let reason = abandon_reason(cr, role)?.ok().filter(|_| denied || outside)?;
     let note = format!(
-        "abandoned in Azure ({reason}): {}{}",
+        "abandoned in {} ({reason}): {}{}",
+        C::NAME,
         listed(cr, role, &remaining),
-        role.spec().abandoned
+        R::part(role).map_or("", |part| part.abandoned)
     );
     Some(Event::new(What::Abandoned, note))
 }
@@ -70,7 +71,7 @@ struct Remaining<'a, C: Cloud> {
 }
 
 impl<C: Cloud> Remaining<'_, C> {
-    /// Whether Azure refuses the deletion because the resource is in use, or seems to be.
+    /// Whether the cloud refuses the deletion because the resource is in use, or seems to be.
     fn is_refused(&self) -> bool {
         let code = self.step.kind.rules().in_use;
         let refused = self.error.zip(code);
@@ -94,7 +95,7 @@ pub fn locked<'a, C: Cloud>(
 }
 
 /// How long a deletion waits for what is locked, or is or seems to be in use, when everything else is gone. After that
-/// it is left in Azure.
+/// it is left there.
 ///
 /// Rule: D3 in `docs/compatibility.md`.
 pub const LEFT_AFTER: Duration = Duration::from_secs(600);
@@ -105,25 +106,21 @@ fn listed<C: Cloud>(cr: &impl CustomResource, role: Role, remaining: &[Remaining
     let steps = steps.filter(|step| !step.kind.rules().shown_by_parent);
     let mut ids: Vec<String> = steps.map(|step| step.key.to_string()).collect();
     if ids.is_empty() {
-        let status = cr.status_fields();
-        let shown = role
-            .spec()
-            .deleted_resources
-            .iter()
-            .filter_map(|field| status[field].as_str());
-        ids.extend(shown.map(str::to_owned));
+        ids = cr.recorded_ids(role);
     }
     ids.join(", ")
 }
 
 /// The reason in the annotation, if it is there and for this role; or why it does not count.
-fn abandon_reason(cr: &impl CustomResource, role: Role) -> Option<Result<&str, &'static str>> {
+fn abandon_reason<R: CustomResource>(cr: &R, role: Role) -> Option<Result<&str, &'static str>> {
     let text = cr.annotations().get(ABANDON)?;
     let mut parts = text.splitn(3, '/');
     let uid = parts.next();
     let named = parts.next();
     let reason = parts.next();
-    let other = role.others().any(|other| Some(other.as_str()) == named);
+    let other = R::PARTS
+        .iter()
+        .any(|part| part.role != role && Some(part.role.as_str()) == named);
     if uid != cr.meta().uid.as_deref() {
         Some(Err("it does not begin with the uid of this object"))
     } else if other {

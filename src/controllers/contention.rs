@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::api::prune::read_message;
-use crate::api::{ConditionType, Reason, Role};
+use crate::api::{ConditionType, Reason};
 
 /// How a stored condition disputes what this process has published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,10 +198,15 @@ impl PublishedConditions {
         }
     }
 
-    /// Which stored conditions of `role` need a reconcile: those that dispute ours, once they may be answered.
-    pub fn heeded(&self, stored: &[Condition], role: Role, now: Instant) -> Vec<(&'static str, u64)> {
+    /// Which stored conditions among its `own` need a reconcile: those that dispute ours, once they may be answered.
+    pub fn heeded(
+        &self,
+        stored: &[Condition],
+        own: impl Iterator<Item = ConditionType>,
+        now: Instant,
+    ) -> Vec<(&'static str, u64)> {
         let mut heeded = Vec::new();
-        for kind in ConditionType::owned_by(role).map(ConditionType::as_str) {
+        for kind in own.map(ConditionType::as_str) {
             let old = get(stored, kind);
             let may_be_answered = self.wait(kind, old, now) == Some(Duration::ZERO);
             if may_be_answered || !self.published.contains_key(kind) {

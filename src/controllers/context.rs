@@ -15,7 +15,7 @@ use super::custom_resource::store::{CustomResourceStore, MOST};
 use super::excluded::ExcludedNamespaces;
 use super::reconciler::ServedResource;
 use super::report;
-use crate::api::{Role, other_writer};
+use crate::api::Role;
 use crate::engine::cloud::Cloud;
 use crate::hypershift::shard::Shard;
 use crate::metrics::Metrics;
@@ -134,7 +134,8 @@ impl<R: ServedResource> ReconcileContext<R> for Context<R> {
     }
 
     fn is_contested(&self, cr: &R) -> bool {
-        other_writer(cr.meta(), self.role, Timestamp::now(), self.runtime.resync).is_some()
+        cr.other_writer(self.role, Timestamp::now(), self.runtime.resync)
+            .is_some()
     }
 
     fn changed(&self, uid: &str) {

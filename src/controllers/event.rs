@@ -52,7 +52,7 @@ pub fn adopted<C: Cloud>(steps: &[Step<C>]) -> Option<Event> {
 /// The Events for the end of a custom resource: nothing owned is left, or what is. Without a step nothing was read.
 pub fn released<C: Cloud>(decision: &Decision<C>) -> Vec<Event> {
     if decision.steps.is_empty() {
-        return vec![not_read("nothing tells what was made for it")];
+        return vec![not_read::<C>("nothing tells what was made for it")];
     }
     let remaining = left(decision);
     if !remaining.is_empty() {
@@ -63,11 +63,11 @@ pub fn released<C: Cloud>(decision: &Decision<C>) -> Vec<Event> {
     } else {
         ""
     };
-    let note = format!("nothing of ours is left in Azure{but}");
+    let note = format!("nothing of ours is left in {}{but}", C::NAME);
     vec![Event::new(What::Gone, note)]
 }
 
-/// The Events for what is left in Azure under our names, and why.
+/// The Events for what is left in the cloud under our names, and why.
 pub fn left<C: Cloud>(decision: &Decision<C>) -> Vec<Event> {
     let stays = decision.steps.iter().filter(|step| step.left()).map(|step| {
         let why = match &step.why {
@@ -85,8 +85,8 @@ pub fn left<C: Cloud>(decision: &Decision<C>) -> Vec<Event> {
 }
 
 /// The Event that it is not known whether anything is left, for this reason.
-pub fn not_read(why: &str) -> Event {
-    Event::new(What::Released, format!("{why}; nothing was looked at in Azure"))
+pub fn not_read<C: Cloud>(why: &str) -> Event {
+    Event::new(What::Released, format!("{why}; nothing was looked at in {}", C::NAME))
 }
 
 /// The Events for new problems, but for what the condition `summary` sums up. `stored` are the conditions as they were before, the other role's too: an earlier
@@ -107,7 +107,7 @@ pub fn troubles(
             continue;
         }
         let Some(what) = trouble(new) else { continue };
-        // Azure throttles call by call, and the message differs for each call.
+        // A cloud throttles call by call, and the message differs for each call.
         let topic = if what == What::Throttled {
             what.reason()
         } else {

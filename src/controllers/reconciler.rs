@@ -45,6 +45,9 @@ pub type CloudOf<C> = <<C as Reconciler>::Object as CustomResource>::Cloud;
 /// What names a resource in that cloud.
 pub type KeyOf<C> = <CloudOf<C> as Cloud>::Key;
 
+/// A decision with what it found in addition, or the facts that it lacks.
+pub type Decided<C> = Result<(Decision<CloudOf<C>>, <C as CustomResourceReconciler>::Found), Needs<CloudOf<C>>>;
+
 /// A controller of a custom resource. The dry run uses the same answers as a reconcile, except those that write.
 pub trait CustomResourceReconciler: ReconcilesCustomResource {
     /// What a decision to build finds in addition, for the report.
@@ -66,7 +69,7 @@ pub trait CustomResourceReconciler: ReconcilesCustomResource {
         cr: &Self::Object,
         inputs: &Self::Inputs,
         facts: &Facts<CloudOf<Self>>,
-    ) -> Result<(Decision<CloudOf<Self>>, Self::Found), Needs<CloudOf<Self>>>;
+    ) -> Decided<Self>;
 
     /// What the status reports of a decision and its outcomes; pure.
     fn report(

@@ -40,7 +40,7 @@ impl Report {
             self.conditions.retain(|condition| condition.kind != refused_field.kind);
             self.conditions.push(refused_field);
         }
-        let is_summary = |condition: &NewCondition| Some(condition.kind) == R::SUMMARY;
+        let is_summary = |condition: &NewCondition| Some(condition.kind) == R::summary_kind();
         if self.conditions.iter().any(is_summary) {
             self.conditions.retain(|condition| !is_summary(condition));
             self.conditions.extend(cr.summary(&self.conditions));
@@ -112,11 +112,12 @@ pub fn conditions_patch<R: CustomResource>(cr: &R, own: &[Condition]) -> Option<
 /// writer contradicts `published` and it is time to answer. A pruned object, as watches keep it, has the same text.
 pub fn fingerprint<R: CustomResource>(cr: &R, role: Role, published: &PublishedConditions, now: Instant) -> String {
     let stored = cr.conditions();
-    let others = role.others().filter(|_| role.spec().sums_up);
-    let read_roles = std::iter::once(role).chain(others.clone());
+    let sums_up = R::part(role).is_some_and(|part| part.summary.is_some());
+    let others = R::PARTS.iter().filter(|part| sums_up && part.role != role);
+    let read_parts = R::part(role).into_iter().chain(others.clone());
     let theirs = others
-        .flat_map(ConditionType::owned_by)
-        .filter_map(|kind| conditions::get(stored, kind))
+        .flat_map(|part| part.conditions)
+        .filter_map(|kind| conditions::get(stored, *kind))
         .map(|c| json!([c.type_, c.status, read_message(&c.reason), read_message(&c.message)]));
     let theirs: Vec<Value> = theirs.collect();
     let meta = cr.meta();
@@ -126,8 +127,8 @@ pub fn fingerprint<R: CustomResource>(cr: &R, role: Role, published: &PublishedC
         .map(|name| annotations.and_then(|all| all.get(*name)).map(|value| read_part(value)));
     let finalizers = meta.finalizers.iter().flatten().filter(|name| is_known_finalizer(name));
     let shown = cr.status_fields();
-    let fields = read_roles.flat_map(|role| role.spec().status_fields);
-    let fields: Vec<&Value> = fields.map(|field| &shown[field]).collect();
+    let fields = read_parts.flat_map(|part| part.status_fields);
+    let fields: Vec<&Value> = fields.map(|field| &shown[*field]).collect();
     json!([
         meta.uid,
         meta.generation,
@@ -137,7 +138,7 @@ pub fn fingerprint<R: CustomResource>(cr: &R, role: Role, published: &PublishedC
         fields,
         cr.is_locked_for_others(role),
         theirs,
-        published.heeded(stored, role, now),
+        published.heeded(stored, R::conditions_of(role), now),
     ])
     .to_string()
 }

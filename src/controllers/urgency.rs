@@ -13,7 +13,7 @@ use crate::hypershift::conditions;
 /// Nobody does while everything is as desired: the role has recorded what it made, and all its conditions are True and
 /// about the present specification. Whoever forges that only delays that his own resources are verified. It is new as
 /// long as the role has recorded nothing at all.
-pub fn urgency(cr: &impl CustomResource, role: Role, lifecycle: Lifecycle, served: usize) -> Urgency {
+pub fn urgency<R: CustomResource>(cr: &R, role: Role, lifecycle: Lifecycle, served: usize) -> Urgency {
     let recorded = [
         cr.annotations().contains_key(role.intent_annotation()),
         held_by(cr, role.finalizer()),
@@ -25,7 +25,7 @@ pub fn urgency(cr: &impl CustomResource, role: Role, lifecycle: Lifecycle, serve
         })
     };
     match recorded {
-        [true, true] if lifecycle == Lifecycle::Build && ConditionType::owned_by(role).all(holds) => {
+        [true, true] if lifecycle == Lifecycle::Build && R::conditions_of(role).all(holds) => {
             Urgency::Routine { served }
         }
         [false, false] if lifecycle == Lifecycle::Build => Urgency::New,

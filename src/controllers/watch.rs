@@ -11,11 +11,12 @@ use kube::{Api, ResourceExt};
 use tokio::time::Instant;
 
 use super::azure::access::Context;
+use super::custom_resource::CustomResource;
 use super::hosted_cluster;
 use super::reconciler::{KeyOf, ReconcilesCustomResource, ServedResource};
 use crate::api::markers::{EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER, SERVICES};
 use crate::api::prune::prune_control_plane;
-use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, other_writer};
+use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane};
 use crate::hypershift::cluster_index::ClusterIndex;
 use crate::hypershift::names;
 use crate::metrics::{Controller as Label, KubeResource, Watched};
@@ -186,7 +187,10 @@ pub async fn endpoints<C: ReconcilesCustomResource<Object = AzurePrivateLinkServ
         let runner = Arc::clone(&runner);
         move |cr: &AzurePrivateLinkService| {
             // Watches keep nothing of the part that shows another writer.
-            if other_writer(&cr.metadata, runner.cx.role, Timestamp::now(), runner.cx.runtime.resync).is_some() {
+            if cr
+                .other_writer(runner.cx.role, Timestamp::now(), runner.cx.runtime.resync)
+                .is_some()
+            {
                 runner.pacer.wake(&cr.uid().unwrap_or_default());
             }
         }

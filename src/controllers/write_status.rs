@@ -11,7 +11,6 @@ use super::driver::{TRIES, api, event_targets, reread_after_conflict};
 use super::event;
 use super::reconciler::ServedResource;
 use super::report::{Report, conditions_patch, fields_patch};
-use crate::api::other_writer;
 use crate::hypershift::conditions;
 use crate::metrics::KubeVerb;
 use crate::runtime::call::{ReconcileError, changing};
@@ -59,7 +58,7 @@ async fn write_once<R: ServedResource>(
     let before = cr.conditions().to_vec();
     let uid = cr.uid().unwrap_or_default();
     let stamp = Timestamp::now();
-    let contested = other_writer(cr.meta(), cx.role, stamp, cx.runtime.resync).map(|other| {
+    let contested = cr.other_writer(cx.role, stamp, cx.runtime.resync).map(|other| {
         let note = format!("{other} writes this status too: let only one controller serve the cluster");
         Event::new(What::Contested, note)
     });
@@ -78,7 +77,7 @@ async fn write_once<R: ServedResource>(
         cx.runtime.metrics.kube_write(R::STATUS_WRITES, KubeVerb::Patch);
         log_conditions(cr, &report);
         let created = cr.meta().creation_timestamp.as_ref();
-        let whole = R::SUMMARY.and_then(|kind| conditions::became_available(kind, &before, &own, created));
+        let whole = R::summary_kind().and_then(|kind| conditions::became_available(kind, &before, &own, created));
         if let Some((since, duration)) = whole {
             cx.runtime.metrics.available_after(since, duration);
         }
@@ -91,7 +90,7 @@ async fn write_once<R: ServedResource>(
     let events = &cx.runtime.events;
     events
         .emit_new(&targets, |standing| {
-            event::troubles(standing, R::SUMMARY, &before, &report.conditions)
+            event::troubles(standing, R::summary_kind(), &before, &report.conditions)
         })
         .await;
     Ok(())

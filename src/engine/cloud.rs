@@ -25,6 +25,8 @@ pub trait Cloud: Debug + Default + Clone + Copy + PartialEq + Eq + Send + Sync +
     /// A list of resources.
     type List: List<Self::Key>;
 
+    /// The cloud's name, for a person.
+    const NAME: &'static str;
     /// The field of a body that shows the state, for a person.
     const PROGRESS_FIELD: &'static str;
     /// The field of a body, at any depth, that shows a version.

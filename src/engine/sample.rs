@@ -198,6 +198,7 @@ impl Cloud for Sample {
     type ListScope = ();
     type List = Everything;
 
+    const NAME: &'static str = "the cloud";
     const PROGRESS_FIELD: &'static str = "state";
     const VERSION_FIELD: &'static str = "given_id";
     const PAGE: usize = 2;

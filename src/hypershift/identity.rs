@@ -4,14 +4,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
+use uuid::Uuid;
 
-use crate::api::hypershift::{AzurePlatform, ClusterSpec, PUBLIC_CLOUD};
+use crate::api::hypershift::ClusterSpec;
 use crate::api::markers::CLUSTER_ANNOTATION;
-use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, Paused, Reason};
-use crate::azure::arm::id::{ResourceId, is_uuid, same};
-use crate::azure::kinds::Kind;
+use crate::api::{ClusterRef, HostedCluster, HostedControlPlane, Paused, Reason};
 use crate::hypershift::claims::{self, Claim, Claims, Holder};
-use crate::hypershift::intent::HoIntent;
 use crate::hypershift::names;
 use crate::hypershift::problem::Problem;
 
@@ -29,7 +27,8 @@ pub struct Identity {
 impl Identity {
     /// Whether nothing that is known here contradicts `own`.
     fn agrees(&self, own: &Self) -> bool {
-        same(&self.cluster_id, &own.cluster_id) && (self.infra_id.is_empty() || same(&self.infra_id, &own.infra_id))
+        self.cluster_id.eq_ignore_ascii_case(&own.cluster_id)
+            && (self.infra_id.is_empty() || self.infra_id.eq_ignore_ascii_case(&own.infra_id))
     }
 }
 
@@ -56,13 +55,13 @@ pub fn cluster_ref(annotation: Option<&str>) -> Result<ClusterRef, Problem> {
     text.parse().map_err(|error| invalid(format!("{error}")))
 }
 
-/// The identity that both objects agree on, for a custom resource in `namespace`, if this process serves their `cloud`.
+/// The identity that both objects agree on, for a custom resource in `namespace`, if this process `serves` their cloud.
 fn agree(
     namespace: &str,
     cluster: &ClusterRef,
     hosted: Option<&HostedCluster>,
     control_plane: Option<&HostedControlPlane>,
-    cloud: &str,
+    serves: impl Fn(&ClusterSpec) -> Result<(), Problem>,
 ) -> Result<Identity, Problem> {
     if names::control_plane_namespace(cluster) != namespace {
         return Err(Problem::new(
@@ -93,15 +92,7 @@ fn agree(
         return Err(Problem::new(Reason::IdentityMismatch, text).requeue_after(IDENTITY_RETRY));
     }
     for spec in [&hosted.spec, &control_plane.spec] {
-        let named = spec
-            .platform
-            .azure
-            .as_ref()
-            .map_or(PUBLIC_CLOUD, AzurePlatform::cloud_name);
-        if named != cloud {
-            let text = format!("the cluster is in {named}, this process serves {cloud}");
-            return Err(Problem::new(Reason::CloudMismatch, text).requeue_after(IDENTITY_RETRY));
-        }
+        serves(spec)?;
     }
     Ok(own)
 }
@@ -109,11 +100,11 @@ fn agree(
 /// The identity of the cluster that a custom resource names, if its objects agree on it and nobody else has what they
 /// name. `hosted` is the HostedCluster whose control plane is in the namespace, whatever the custom resource names.
 pub fn vouched(
-    cr: &AzurePrivateLinkService,
+    cr: &impl ResourceExt,
     hosted: Option<&HostedCluster>,
     control_plane: Option<&HostedControlPlane>,
     all: &Claims,
-    cloud: &str,
+    serves: impl Fn(&ClusterSpec) -> Result<(), Problem>,
 ) -> Result<Identity, Problem> {
     let annotation = cr.annotations().get(CLUSTER_ANNOTATION).map(String::as_str);
     let cluster = cluster_ref(annotation)?;
@@ -125,7 +116,7 @@ pub fn vouched(
         let text = "an older HostedCluster has its control plane in this namespace";
         return Err(Problem::new(Reason::DuplicateIdentity, text).requeue_after(IDENTITY_RETRY));
     }
-    let identity = agree(&namespace, &cluster, named, control_plane, cloud)?;
+    let identity = agree(&namespace, &cluster, named, control_plane, serves)?;
     let problem = named
         .zip(control_plane)
         .and_then(|(hosted, plane)| contested(hosted, plane, all));
@@ -177,26 +168,6 @@ fn claimed_by_any(hosted: &HostedCluster, control_plane: &HostedControlPlane, al
     Some(Problem::new(Reason::HostNameClaimed, text))
 }
 
-/// Why a custom resource's cluster may not use the NAT subnet that it gives.
-pub fn foreign_nat_subnet(cr: &AzurePrivateLinkService, hosted: &HostedCluster, all: &Claims) -> Option<Problem> {
-    let given = cr.spec.nat_subnet_id.as_deref()?;
-    if !claims::nat_subnet(&hosted.spec).is_some_and(|named| same(named, given)) {
-        return Some(scope_not_allowed("natSubnetID is not that of the HostedCluster"));
-    }
-    let id = ResourceId::parse_as(Kind::Subnet, given).ok()?;
-    let infra = names::infra_id_of_nat_subnet(id.name())?;
-    // A newer cluster may have taken a name that was given before; only an older claim counts.
-    if all.older_than(&Holder::of(hosted), &Claim::nat_subnet(given), &Claim::infra_id(infra)) {
-        Some(scope_not_allowed("natSubnetID is the subnet of another cluster"))
-    } else {
-        None
-    }
-}
-
-fn scope_not_allowed(text: &str) -> Problem {
-    Problem::new(Reason::ScopeNotAllowed, text).requeue_after(IDENTITY_RETRY)
-}
-
 /// Whose resources a deleted custom resource leaves behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeletedCluster {
@@ -211,8 +182,10 @@ pub enum DeletedCluster {
 /// What shows to which cluster a custom resource belonged, beside the objects that may agree on it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Traces<'a> {
-    /// What the role recorded. Anybody in the namespace may forge it.
-    pub recorded: Option<&'a HoIntent>,
+    /// For whom the role recorded an intent. Anybody in the namespace may forge it.
+    pub recorded: Option<&'a Identity>,
+    /// For whom the status shows resources. Anybody in the namespace may forge it.
+    pub shown: Option<&'a Identity>,
     /// The HostedCluster whose control plane is in the namespace.
     pub hosted: Option<&'a HostedCluster>,
     /// The owner of the custom resource.
@@ -223,7 +196,7 @@ pub struct Traces<'a> {
 ///
 /// What can be forged counts only for ids that no other HostedCluster has, and that have the form of a cluster's: names
 /// of others' services do not.
-pub fn deleted_cluster(cr: &AzurePrivateLinkService, traces: Traces<'_>, all: &Claims) -> DeletedCluster {
+pub fn deleted_cluster(cr: &impl ResourceExt, traces: Traces<'_>, all: &Claims) -> DeletedCluster {
     let hosted = traces.hosted.map(Holder::of);
     let of_hosted = traces
         .hosted
@@ -231,17 +204,21 @@ pub fn deleted_cluster(cr: &AzurePrivateLinkService, traces: Traces<'_>, all: &C
     let of_control_plane = traces
         .control_plane
         .and_then(|found| of_spec(&found.name_any(), &found.spec).ok());
-    let recorded = traces.recorded.map(HoIntent::identity);
-    let recorded = recorded.filter(|identity| is_uuid(&identity.cluster_id));
+    let formed = |identity: Option<&Identity>| identity.filter(|found| is_cluster_id(&found.cluster_id)).cloned();
     // A HostedCluster that came after the custom resource says nothing about it.
     let came_later = hosted.as_ref().is_some_and(|hosted| hosted.newer_than(cr));
     let witness = of_hosted.clone().filter(|_| !came_later);
     let judge = Judge { hosted, witness, all };
     judge
-        .forgeable(recorded)
+        .forgeable(formed(traces.recorded))
         .or(judge.of_hosted(of_hosted))
         .or(judge.forgeable(of_control_plane))
-        .or(judge.forgeable(of_status(cr)))
+        .or(judge.forgeable(formed(traces.shown)))
+}
+
+/// Whether a text has the form of a cluster id, which HyperShift makes as a UUID.
+fn is_cluster_id(text: &str) -> bool {
+    text.len() == 36 && Uuid::try_parse(text).is_ok()
 }
 
 /// Decides whose the resources with certain ids are.
@@ -298,18 +275,6 @@ impl DeletedCluster {
             (Self::Unknown, Self::Unknown) => Self::Unknown,
         }
     }
-}
-
-/// The cluster id in the name of the service that the status shows; all that is left when nothing was recorded.
-fn of_status(cr: &AzurePrivateLinkService) -> Option<Identity> {
-    let id = cr.status.as_ref()?.private_link_service_id.as_deref()?;
-    let id = ResourceId::parse_as(Kind::PrivateLinkService, id).ok()?;
-    let cluster_id = names::cluster_id_of_link_service(&cr.name_any(), id.name())?;
-    is_uuid(cluster_id).then(|| Identity {
-        name: String::new(),
-        cluster_id: cluster_id.to_owned(),
-        infra_id: String::new(),
-    })
 }
 
 /// The identity that one object claims.

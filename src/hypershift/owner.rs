@@ -3,7 +3,7 @@
 use kube::{Api, ResourceExt};
 
 use crate::api::markers::CLUSTER_ANNOTATION;
-use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane};
+use crate::api::{HostedCluster, HostedControlPlane};
 use crate::hypershift::cluster_index::ClusterIndex;
 use crate::hypershift::identity;
 use crate::hypershift::names;
@@ -12,7 +12,7 @@ use crate::runtime::call::{ReconcileError, within};
 /// The owner, if it is still the object that the owner reference names by UID.
 pub async fn control_plane(
     kube: &kube::Client,
-    cr: &AzurePrivateLinkService,
+    cr: &impl ResourceExt,
 ) -> Result<Option<HostedControlPlane>, ReconcileError> {
     let owners = cr.owner_references().iter();
     let mut owners = owners.filter(|owner| owner.kind == "HostedControlPlane" && names::is_object_name(&owner.name));
@@ -29,7 +29,7 @@ pub async fn control_plane(
 /// annotation names may not be in the cluster index yet.
 pub async fn hosted_cluster(
     kube: &kube::Client,
-    cr: &AzurePrivateLinkService,
+    cr: &impl ResourceExt,
     cluster_index: &ClusterIndex,
 ) -> Result<Option<HostedCluster>, ReconcileError> {
     let annotation = cr.annotations().get(CLUSTER_ANNOTATION).map(String::as_str);

@@ -20,7 +20,7 @@ pub(crate) const ADDRESS: &str = "10.0.0.50";
 
 /// The name of the Service's frontend.
 pub(crate) fn frontend() -> String {
-    hyperlink::hypershift::names::load_balancer(UID)
+    hyperlink::hypershift::azure::names::load_balancer(UID)
 }
 
 /// Objects by kind and name.

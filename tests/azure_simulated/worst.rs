@@ -16,7 +16,7 @@ use crate::whole::Life;
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn service() -> ResourceId {
-    let name = hyperlink::hypershift::names::link_service("private-router", "x-id");
+    let name = hyperlink::hypershift::azure::names::link_service("private-router", "x-id");
     id(&format!("{NET}/privateLinkServices/{name}"))
 }
 
@@ -145,7 +145,7 @@ async fn resource_not_found_once_during_deletion_does_not_stay(
 async fn service_of_others_that_is_not_found_once_is_not_written() {
     let mut life = Life::new();
     let mut body = theirs("stranger");
-    body["tags"][hyperlink::hypershift::names::MANAGEMENT_CLUSTER_TAG] = json!("theirs");
+    body["tags"][hyperlink::hypershift::azure::names::MANAGEMENT_CLUSTER_TAG] = json!("theirs");
     life.sim.install(&service(), body);
     let before = life.sim.shown(&service());
     let missing = json!({"status": 404, "code": "ResourceNotFound", "message": "x"});

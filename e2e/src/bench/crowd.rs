@@ -174,6 +174,16 @@ impl Crowd {
     /// Creates all of these clusters and waits until `needed` of them are available. Returns after how many seconds
     /// each of those was available, in ascending order.
     pub(super) async fn bring_up(&self, all: &[HostedCluster], needed: usize) -> Result<Vec<f64>> {
+        self.bring_up_within(all, needed, PATIENCE).await
+    }
+
+    /// Like [`Self::bring_up`], for clusters that may take as long as `patience`.
+    pub(super) async fn bring_up_within(
+        &self,
+        all: &[HostedCluster],
+        needed: usize,
+        patience: Duration,
+    ) -> Result<Vec<f64>> {
         let began = Timestamp::now();
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(
             "hypershift.openshift.io",
@@ -198,8 +208,8 @@ impl Crowd {
         };
         let created = try_join_all(all.iter().map(|cluster| cluster.create(&self.test_env)));
         let both = async { tokio::try_join!(created, available) };
-        let within = tokio::time::timeout(PATIENCE, both).await;
-        let (_, available_after) = within.with_context(|| format!("not {needed} clusters in {PATIENCE:?}"))??;
+        let within = tokio::time::timeout(patience, both).await;
+        let (_, available_after) = within.with_context(|| format!("not {needed} clusters in {patience:?}"))??;
         let mut times: Vec<f64> = available_after.into_values().collect();
         times.sort_by(f64::total_cmp);
         Ok(times)

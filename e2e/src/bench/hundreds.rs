@@ -2,6 +2,7 @@
 //! own, which Azure makes one after another, and with one NAT subnet for all.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -10,6 +11,9 @@ use super::crowd::{Crowd, clusters, nat_subnet, with_nat_subnet};
 use super::figures::Figure;
 use super::{Report, count};
 use crate::azure_sim::{Preset, guest_subscriptions};
+
+/// How long Azure's request budgets may keep 500 clusters of one subscription waiting.
+const BUDGETS: Duration = Duration::from_secs(3_600);
 
 /// Clusters that are created at once.
 #[derive(Clone, Copy)]
@@ -81,7 +85,7 @@ impl Case {
         }
         eprintln!("{}", self.name("all"));
         let since = crowd.test_env().oracle().last_call().await?;
-        let times = crowd.bring_up(&all, number).await?;
+        let times = crowd.bring_up_within(&all, number, BUDGETS).await?;
         let calls = crowd.test_env().oracle().journal(since).await?;
         let memory = crowd.memory()?;
         crowd.stop().await?;

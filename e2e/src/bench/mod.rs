@@ -47,9 +47,9 @@ pub enum Part {
     /// Many clusters at rest, by the resync interval. It takes an hour, so it runs only when asked
     /// for.
     Rest,
-    /// A restart beside many clusters. It takes half an hour, so it runs only when asked for.
+    /// A restart beside many clusters. It takes more than an hour, so it runs only when asked for.
     Restart,
-    /// Hundreds of clusters at once. It takes half an hour, so it runs only when asked for.
+    /// Hundreds of clusters at once. It takes more than an hour, so it runs only when asked for.
     Hundreds,
     /// A tenant's attack.
     Tenant,

@@ -20,7 +20,7 @@ use hyperlink::azure::arm::transport::{HttpsTransport, Transport, TransportError
 use hyperlink::azure::kinds::Kind;
 use hyperlink::azure::observations::ObservationCache;
 use hyperlink::config::{self, Config, Environment, RunSettings};
-use hyperlink::controllers::context::{ArmContext, Context};
+use hyperlink::controllers::azure::access::{ArmContext, Context};
 use hyperlink::controllers::private_endpoint::{HostedClusters, PrivateEndpointController};
 use hyperlink::controllers::watch;
 use hyperlink::engine::client::Reconcile;
@@ -80,7 +80,7 @@ async fn main() -> Result<()> {
     };
     tokio::spawn(server.serve(pages, kube.clone(), CancellationToken::new()));
     let cx = Arc::new(context(&config, kube::Client::try_from(kube)?, metrics)?);
-    tokio::spawn(reads_in_a_loop(cx.arm.client.clone()));
+    tokio::spawn(reads_in_a_loop(cx.cloud.client.clone()));
     let hosted_clusters = Arc::new(ClusterIndex::default());
     let controller = PrivateEndpointController {
         hosted_clusters: Some(HostedClusters {

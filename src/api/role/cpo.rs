@@ -1,30 +1,13 @@
 //! Role `cpo`, the part of the control plane operator: Private Endpoint, private DNS.
 
 use super::RoleSpec;
-use crate::api::condition::ConditionType;
 use crate::api::markers;
 
 /// What has to be known of the role outside its controllers.
 pub(super) const SPEC: RoleSpec = RoleSpec {
     word: "cpo",
-    resource: "azureprivatelinkservices",
     finalizer: markers::CPO_FINALIZER,
     intent_annotation: markers::CPO_INTENT,
     field_manager: "hyperlink-cpo",
     replaces: Some("hypershift-controlplane-manager"),
-    conditions: &[
-        ConditionType::AzurePrivateEndpointAvailable,
-        ConditionType::AzurePrivateDNSAvailable,
-        ConditionType::AzurePrivateLinkServiceAvailable,
-    ],
-    sums_up: true,
-    status_fields: &[
-        "privateEndpointID",
-        "privateEndpointIP",
-        "privateDNSZoneID",
-        "dnsZoneName",
-        "baseDomainDNSZoneID",
-    ],
-    deleted_resources: &["privateEndpointID", "privateDNSZoneID", "baseDomainDNSZoneID"],
-    abandoned: "",
 };

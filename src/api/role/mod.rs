@@ -1,5 +1,6 @@
-//! The roles, a file each. Several may share one custom resource. A new role is its file with a `SPEC`, which a `mod`
-//! names, and a line in the registry below; what it runs is in `crate::roles`.
+//! The roles, a file each. Several may share one custom resource, whose file says what each of them writes there. A new
+//! role is its file with a `SPEC`, which a `mod` names, and a line in the registry below; what it runs is in
+//! `crate::roles`.
 
 use serde::Serialize;
 
@@ -13,8 +14,6 @@ pub mod ho;
 pub struct RoleSpec {
     /// The flag's value, the metric label, the word in logs.
     pub word: &'static str,
-    /// The custom resource that it serves, by its name in a role's rules.
-    pub resource: &'static str,
     /// The finalizer that it keeps on the custom resource.
     pub finalizer: &'static str,
     /// The annotation on the custom resource in which it records what it is about to create.
@@ -23,10 +22,17 @@ pub struct RoleSpec {
     pub field_manager: &'static str,
     /// The field manager of the controller whose place it takes, if it takes one.
     pub replaces: Option<&'static str>,
+}
+
+/// What one role writes on one custom resource.
+#[derive(Debug)]
+pub struct RolePart {
+    /// The role.
+    pub role: Role,
     /// The conditions that only this role writes.
     pub conditions: &'static [ConditionType],
-    /// Whether one of its conditions sums up those of all roles.
-    pub sums_up: bool,
+    /// The one of them that sums up those of all roles, if one does.
+    pub summary: Option<ConditionType>,
     /// The fields of the status that only this role writes.
     pub status_fields: &'static [&'static str],
     /// Those of them with the ids of what it deletes.
@@ -91,12 +97,6 @@ impl Role {
     pub fn words() -> String {
         Role::ALL.map(Role::as_str).join(" or ")
     }
-
-    /// The other roles of its custom resource.
-    pub fn others(self) -> impl Iterator<Item = Role> + Clone {
-        let shares = move |other: &Role| *other != self && other.spec().resource == self.spec().resource;
-        Role::ALL.into_iter().filter(shares)
-    }
 }
 
 impl std::fmt::Display for Role {
@@ -127,35 +127,8 @@ mod tests {
     use crate::api::prune::is_known_finalizer;
 
     #[test]
-    fn fields_of_every_role_are_in_the_definition() {
-        let definition = crate::api::crd_yaml().unwrap();
-        let all = Role::ALL.into_iter().map(Role::spec);
-        for spec in all.filter(|spec| definition.contains(&format!("name: {}.", spec.resource))) {
-            for field in spec.status_fields {
-                assert!(definition.contains(&format!(" {field}:\n")), "{field}");
-            }
-            let ids = spec.deleted_resources;
-            assert!(
-                ids.iter()
-                    .all(|id| id.ends_with("ID") && spec.status_fields.contains(id)),
-                "{spec:?}"
-            );
-        }
-    }
-
-    #[test]
     fn watches_keep_the_finalizer_of_every_role() {
         assert!(Role::ALL.iter().all(|role| is_known_finalizer(role.finalizer())));
-    }
-
-    #[test]
-    fn every_condition_has_one_role() {
-        for kind in ConditionType::ALL {
-            let owners = Role::ALL
-                .into_iter()
-                .filter(|role| role.spec().conditions.contains(&kind));
-            assert_eq!(owners.count(), 1, "{kind:?}");
-        }
     }
 
     #[test]

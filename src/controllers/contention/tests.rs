@@ -3,7 +3,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use rstest::rstest;
 
 use super::*;
-use crate::api::Reason;
+use crate::api::{AzurePrivateLinkService, Reason, Role};
+use crate::controllers::custom_resource::CustomResource;
 use crate::hypershift::conditions::{NewCondition, merge};
 
 use ConditionType::{AzurePLSCreated, AzurePrivateLinkServiceAvailable};
@@ -175,7 +176,7 @@ fn condition_put_back_needs_a_reconcile_once_answerable() {
     let mut published = PublishedConditions::default();
     published.written(&[], &before, now);
     let heeded = |published: &PublishedConditions, now| {
-        let heeded = published.heeded(&before, Role::Cpo, now);
+        let heeded = published.heeded(&before, AzurePrivateLinkService::conditions_of(Role::Cpo), now);
         heeded.iter().any(|(kind, _)| *kind == WHOLE.as_str())
     };
     published.written(&before, &own, now);
@@ -249,7 +250,7 @@ fn only_another_status_needs_a_reconcile(#[case] theirs: Condition, #[case] own:
     published.written(&[], &[own], now);
     assert_eq!(
         !published
-            .heeded(&[theirs], Role::Cpo, now)
+            .heeded(&[theirs], AzurePrivateLinkService::conditions_of(Role::Cpo), now)
             .iter()
             .all(|(kind, _)| *kind != WHOLE.as_str()),
         woken
@@ -264,7 +265,7 @@ fn contradiction_wakes_nobody_until_it_may_be_answered() {
     published.written(&there, &own, now);
     let heeded = |at| {
         published
-            .heeded(&there, Role::Cpo, at)
+            .heeded(&there, AzurePrivateLinkService::conditions_of(Role::Cpo), at)
             .iter()
             .any(|(kind, _)| *kind == WHOLE.as_str())
     };
@@ -312,7 +313,7 @@ fn own_write_wakes_nobody() {
     );
     let mut published = PublishedConditions::default();
     published.written(&[], &own, now);
-    let heeded = published.heeded(&own, Role::Ho, now);
+    let heeded = published.heeded(&own, AzurePrivateLinkService::conditions_of(Role::Ho), now);
     assert!(
         heeded.iter().all(|(kind, _)| *kind != AzurePLSCreated.as_str()),
         "{heeded:?}"

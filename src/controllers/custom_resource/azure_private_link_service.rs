@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::CustomResource;
 use crate::api::markers::{READ_ANNOTATIONS, SERVICES};
+use crate::api::role::RolePart;
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role};
 use crate::azure::cloud::Arm;
 use crate::hypershift::conditions::{self, NewCondition};
@@ -12,7 +13,7 @@ use crate::hypershift::conditions::{self, NewCondition};
 impl CustomResource for AzurePrivateLinkService {
     type Cloud = Arm;
 
-    const SUMMARY: Option<ConditionType> = Some(ConditionType::AzurePrivateLinkServiceAvailable);
+    const PARTS: &'static [RolePart] = &Self::PARTS;
     const ERROR: Reason = Reason::AzureError;
     const EXPECTED_NAMES: &'static [&'static str] = &SERVICES;
     const READ_ANNOTATIONS: &'static [&'static str] = &READ_ANNOTATIONS;
@@ -50,7 +51,8 @@ pub fn guest_is_locked(cr: &AzurePrivateLinkService) -> bool {
     if cr.metadata.deletion_timestamp.is_none() {
         return false;
     }
-    let guest = ConditionType::owned_by(Role::Cpo).filter_map(|kind| conditions::get(cr.conditions(), kind));
+    let guest =
+        AzurePrivateLinkService::conditions_of(Role::Cpo).filter_map(|kind| conditions::get(cr.conditions(), kind));
     let mut reasons = guest.map(|condition| condition.reason.as_str());
     reasons.any(|reason| reason == Reason::ScopeLocked.as_str())
 }

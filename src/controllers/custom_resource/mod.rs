@@ -5,7 +5,9 @@ pub mod read_siblings;
 pub mod store;
 
 use std::fmt::Debug;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Resource;
 use kube::core::NamespaceResourceScope;
@@ -13,7 +15,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::api::{ConditionType, Reason, Role};
+use crate::api::role::RolePart;
+use crate::api::{ConditionType, Reason, Role, other_writer};
 use crate::controllers::cloud::ServedCloud;
 use crate::hypershift::conditions::NewCondition;
 
@@ -33,8 +36,8 @@ pub trait CustomResource:
     /// The cloud in which its resources lie.
     type Cloud: ServedCloud;
 
-    /// The condition that sums up all others, if one does.
-    const SUMMARY: Option<ConditionType>;
+    /// What each role writes.
+    const PARTS: &'static [RolePart];
 
     /// The reason of a condition about a failure for which there is no other.
     const ERROR: Reason;
@@ -44,6 +47,35 @@ pub trait CustomResource:
 
     /// The annotations whose change needs a reconcile.
     const READ_ANNOTATIONS: &'static [&'static str];
+
+    /// What `role` writes; nothing if it does not serve the custom resource.
+    fn part(role: Role) -> Option<&'static RolePart> {
+        Self::PARTS.iter().find(|part| part.role == role)
+    }
+
+    /// The conditions that only `role` writes.
+    fn conditions_of(role: Role) -> impl Iterator<Item = ConditionType> {
+        let part = Self::part(role).into_iter();
+        part.flat_map(|part| part.conditions).copied()
+    }
+
+    /// The ids in the status of what `role` deletes.
+    fn recorded_ids(&self, role: Role) -> Vec<String> {
+        let status = self.status_fields();
+        let fields = Self::part(role).into_iter().flat_map(|part| part.deleted_resources);
+        let ids = fields.filter_map(|field| status[*field].as_str());
+        ids.map(str::to_owned).collect()
+    }
+
+    /// The condition that sums up all others, if one does.
+    fn summary_kind() -> Option<ConditionType> {
+        Self::PARTS.iter().find_map(|part| part.summary)
+    }
+
+    /// The controller that has written the part of `role` besides it in this much time, if one has.
+    fn other_writer(&self, role: Role, now: Timestamp, recent: Duration) -> Option<&str> {
+        other_writer(self.meta(), Self::PARTS, role, now, recent)
+    }
 
     /// The conditions that the status has, of all roles.
     fn conditions(&self) -> &[Condition];

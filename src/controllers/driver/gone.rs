@@ -59,9 +59,7 @@ fn went_before<R: ServedResource>(cx: &Context<R>, step: &Step<R::Cloud>, decisi
 /// Holds back the PUT of a resource that the status shows and that one read did not find: the PUT would overwrite it.
 /// Where the cloud accepts a PUT on condition that the resource is new, that is not needed.
 pub(super) fn hold_back<R: ServedResource>(cx: &Context<R>, cr: &R, steps: &mut [Step<R::Cloud>], now: Instant) {
-    let status = cr.status_fields();
-    let ids = cx.role.spec().deleted_resources.iter();
-    let recorded: Vec<&str> = ids.filter_map(|field| status[field].as_str()).collect();
+    let recorded = cr.recorded_ids(cx.role);
     let overwrites = |step: &&mut Step<R::Cloud>| step.found.is_none() && !step.kind.rules().create_if_new;
     for step in steps.iter_mut().filter(overwrites) {
         let id = step.key.to_string();

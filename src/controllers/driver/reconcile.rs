@@ -8,9 +8,9 @@ use super::{Times, as_reported, await_locks, decided, release, requeue, surely_g
 use crate::controllers::conclusion::{Conclusion, Findings, conclude};
 use crate::controllers::context::Context;
 use crate::controllers::decision::{Decision, Lifecycle};
-use crate::controllers::facts::{Facts, Needs};
+use crate::controllers::facts::Facts;
 use crate::controllers::preview::{Preview, as_sent};
-use crate::controllers::reconciler::{CloudOf, CustomResourceReconciler};
+use crate::controllers::reconciler::{CloudOf, CustomResourceReconciler, Decided};
 use crate::controllers::report::Report;
 use crate::controllers::write_status::write_status;
 use crate::controllers::{abandon, outcome};
@@ -22,7 +22,6 @@ use crate::runtime::reconcile::{ReconcileOutcome, Reconciler};
 use crate::runtime::requeue::Requeue;
 
 type Reconciled<C> = Result<ReconcileOutcome<<C as Reconciler>::Object>, ReconcileError>;
-type Decided<C> = Result<(Decision<CloudOf<C>>, <C as CustomResourceReconciler>::Found), Needs<CloudOf<C>>>;
 
 /// What one reconcile works with.
 pub struct Driver<'a, C: CustomResourceReconciler> {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::AzurePrivateLinkService;
-use crate::api::{ConditionType, Reason};
+use crate::api::Reason;
 use crate::azure::arm::error::ArmError;
 use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
@@ -32,7 +32,7 @@ fn step(verb: Verb, why: Why) -> Step {
 fn good() -> Report {
     let holds = |kind| NewCondition::holds(kind, "fine", Some(1));
     Report {
-        conditions: ConditionType::owned_by(Role::Cpo).map(holds).collect(),
+        conditions: AzurePrivateLinkService::conditions_of(Role::Cpo).map(holds).collect(),
         fields: [("privateEndpointIP".to_owned(), json!("10.0.0.5"))]
             .into_iter()
             .collect(),

@@ -19,8 +19,8 @@ use crate::controllers::azure::{Facts, Needs};
 use crate::engine::failure::Class;
 use crate::engine::plan::{Verb, ensure_present};
 use crate::engine::resource::{Owned, Progress, Resource};
+use crate::hypershift::azure::names;
 use crate::hypershift::identity::Identity;
-use crate::hypershift::names;
 
 /// Which of the two zones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,17 +11,19 @@ use super::shadow::PublicNames;
 use super::siblings::Sibling;
 use super::teardown;
 use crate::api::markers::{CLUSTER_ANNOTATION, HCP_FINALIZER};
-use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, Reason, held_by, other_writer};
+use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, Reason, held_by};
 use crate::azure::arm::id::same;
 use crate::controllers::azure::access::Context;
+use crate::controllers::custom_resource::CustomResource;
 use crate::controllers::custom_resource::read_siblings;
+use crate::hypershift::azure;
+use crate::hypershift::azure::scopes::NetworkPeer;
 use crate::hypershift::claims::{Claim, Claims, Holder};
 use crate::hypershift::cluster_index::ClusterIndex;
 use crate::hypershift::identity::{self, Identity};
 use crate::hypershift::names;
 use crate::hypershift::owner;
 use crate::hypershift::problem::Problem;
-use crate::hypershift::scopes::NetworkPeer;
 use crate::runtime::call::ReconcileError;
 
 /// The HostedClusters, for a process that serves many of them with one identity.
@@ -72,7 +74,9 @@ pub(super) async fn read_inputs(
             .iter()
             .map(|other| Sibling::of(other, control_plane_deleting))
             .collect(),
-        other_controller: other_writer(&cr.metadata, cx.role, Timestamp::now(), cx.runtime.resync).map(str::to_owned),
+        other_controller: cr
+            .other_writer(cx.role, Timestamp::now(), cx.runtime.resync)
+            .map(str::to_owned),
     })
 }
 
@@ -117,7 +121,7 @@ fn vouched(
         _ => known.is_some_and(|known| all.other(None, &Claim::cluster_id(&known.cluster_id))),
     };
     Vouched {
-        refusal: identity::vouched(cr, hosted, found, all, cloud).err(),
+        refusal: identity::vouched(cr, hosted, found, all, |spec| azure::identity::in_cloud(spec, cloud)).err(),
         identity,
         azure: hosted.map(|hosted| hosted.spec.platform.azure.clone().unwrap_or_default()),
         claimed_elsewhere,

@@ -19,9 +19,10 @@ use crate::azure::plan::{Step, Why};
 use crate::controllers::azure::{Decision, Facts, Needs};
 use crate::controllers::facts::together;
 use crate::engine::plan::ensure_present;
+use crate::hypershift::azure::intent::CpoIntent;
+use crate::hypershift::azure::names;
 use crate::hypershift::identity::Identity;
-use crate::hypershift::intent::{self, CpoIntent};
-use crate::hypershift::names;
+use crate::hypershift::intent;
 use crate::hypershift::problem::Problem;
 
 /// What a decision for a custom resource is made from, as Kubernetes shows it.

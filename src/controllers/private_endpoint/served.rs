@@ -4,9 +4,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::plan::{ControlPlane, ControlPlaneState, DesiredResources, Voucher, desired_resources};
 use crate::api::hypershift::AzurePlatform;
-use crate::api::{AzurePrivateLinkService, AzurePrivateLinkServiceStatus, ConditionType, Reason, Role, Status};
+use crate::api::{AzurePrivateLinkService, AzurePrivateLinkServiceStatus, Reason, Role, Status};
 use crate::azure::arm::id::same;
 use crate::controllers::azure::Decision;
+use crate::controllers::custom_resource::CustomResource;
 use crate::hypershift::conditions;
 use crate::hypershift::problem::Problem;
 
@@ -90,7 +91,7 @@ fn ho_has_reported(status: &AzurePrivateLinkServiceStatus) -> bool {
 
 /// The conditions that the HO role owns.
 fn ho_conditions(status: &AzurePrivateLinkServiceStatus) -> impl Iterator<Item = &Condition> {
-    ConditionType::owned_by(Role::Ho).filter_map(|kind| conditions::get(&status.conditions, kind))
+    AzurePrivateLinkService::conditions_of(Role::Ho).filter_map(|kind| conditions::get(&status.conditions, kind))
 }
 
 /// The reasons of the HO role's conditions that are False.

@@ -7,7 +7,7 @@ use kube::ResourceExt;
 
 use crate::api::markers::{CPO_FINALIZER, OAUTH, PRIVATE_ROUTER, SERVICES};
 use crate::api::{AzurePrivateLinkService, held_by};
-use crate::hypershift::names;
+use crate::hypershift::azure::names;
 
 /// Another custom resource of the same control plane.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -23,9 +23,10 @@ use crate::controllers::azure::{Decision, Facts, Needs};
 use crate::controllers::facts::together;
 use crate::engine::plan::{Verb, ensure_absent};
 use crate::engine::resource::Owned;
+use crate::hypershift::azure::intent::CpoIntent;
+use crate::hypershift::azure::names;
 use crate::hypershift::identity::Identity;
-use crate::hypershift::intent::{self, CpoIntent};
-use crate::hypershift::names;
+use crate::hypershift::intent;
 
 /// The steps that delete what a custom resource has, when it or its control plane is deleted. All are gone or left when
 /// nothing of the cluster exists any more.

@@ -13,10 +13,10 @@ use crate::azure::kinds::load_balancer::FrontendList;
 use crate::azure::kinds::load_balancer::{Frontend, internal_frontends};
 use crate::controllers::azure::Needs;
 use crate::controllers::azure::lists::NEW_LIST_AGE;
-use crate::hypershift::names;
+use crate::hypershift::azure::names;
 use crate::hypershift::problem::Problem;
 
-pub use crate::hypershift::names::FrontendMatch;
+pub use crate::hypershift::azure::names::FrontendMatch;
 
 /// The Service of the same name as the custom resource.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,11 +16,13 @@ use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedContr
 use crate::azure::arm::id::{is_uuid, lower};
 use crate::controllers::azure::access::Context;
 use crate::controllers::custom_resource::read_siblings;
+use crate::hypershift::azure;
+use crate::hypershift::azure::intent::HoIntent;
+use crate::hypershift::azure::names;
 use crate::hypershift::claims::{self, Claim, Claims, Holder};
 use crate::hypershift::cluster_index::ClusterIndex;
 use crate::hypershift::identity::{self, DeletedCluster, Identity, Traces};
-use crate::hypershift::intent::{self, HoIntent};
-use crate::hypershift::names;
+use crate::hypershift::intent;
 use crate::hypershift::owner;
 use crate::hypershift::problem::Problem;
 use crate::runtime::call::{ReconcileError, within};
@@ -51,8 +53,13 @@ pub(super) async fn read_inputs(
     } else {
         Vec::new()
     };
+    let (recorded_for, shown_for) = (
+        recorded.as_ref().map(HoIntent::identity),
+        azure::identity::of_status(cr),
+    );
     let traces = Traces {
-        recorded: recorded.as_ref(),
+        recorded: recorded_for.as_ref(),
+        shown: shown_for.as_ref(),
         hosted,
         control_plane,
     };
@@ -95,12 +102,14 @@ fn agreed(
     clusters: &Claims,
     cloud: &str,
 ) -> Result<Identity, Problem> {
-    let identity = identity::vouched(cr, hosted, control_plane, clusters, cloud)?;
+    let identity = identity::vouched(cr, hosted, control_plane, clusters, |spec| {
+        azure::identity::in_cloud(spec, cloud)
+    })?;
     let Some(hosted) = hosted else {
         return Ok(identity);
     };
     let foreign_guest = Connecting::of(hosted).foreign_guest(cr);
-    let problem = foreign_guest.or_else(|| identity::foreign_nat_subnet(cr, hosted, clusters));
+    let problem = foreign_guest.or_else(|| azure::identity::foreign_nat_subnet(cr, hosted, clusters));
     problem.map_or(Ok(identity), Err)
 }
 

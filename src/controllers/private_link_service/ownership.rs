@@ -14,8 +14,8 @@ use crate::azure::kinds::private_link_service::{OwnedPrivateLinkService, fronten
 use crate::azure::owner_tags::{Stamp, Stamped};
 use crate::engine::failure::Class;
 use crate::engine::resource::Owned;
+use crate::hypershift::azure::names;
 use crate::hypershift::identity::Identity;
-use crate::hypershift::names;
 
 /// The service with this id as it is if the cluster owns it. Nothing is proven yet.
 pub(super) fn owned(id: ResourceId, identity: &Identity, basis: Basis<'_>) -> OwnedPrivateLinkService {

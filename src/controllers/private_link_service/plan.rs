@@ -23,9 +23,10 @@ use crate::azure::kinds::private_link_service::{OwnedPrivateLinkService, Private
 use crate::azure::plan::{Step, Why};
 use crate::controllers::azure::{Decision, Facts, Needs};
 use crate::engine::plan::{Verb, ensure_present};
+use crate::hypershift::azure::intent::HoIntent;
+use crate::hypershift::azure::management_scopes::ManagementScope;
 use crate::hypershift::identity::{DeletedCluster, Identity};
-use crate::hypershift::intent::{self, HoIntent};
-use crate::hypershift::management_scopes::ManagementScope;
+use crate::hypershift::intent;
 use crate::hypershift::problem::Problem;
 use crate::runtime::prune::Prune;
 

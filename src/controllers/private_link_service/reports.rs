@@ -5,6 +5,7 @@ use kube::{Resource, ResourceExt};
 
 use super::plan::PrivateLinkServiceInputs;
 use crate::api::AzurePrivateLinkService;
+use crate::azure::cloud::Arm;
 use crate::controllers::azure::Decision;
 use crate::controllers::azure::access::Context;
 use crate::controllers::custom_resource::guest_is_locked;
@@ -47,7 +48,7 @@ pub(super) async fn unconfirmed(cx: &Context, cr: &AzurePrivateLinkService, inpu
 pub(super) fn last_events(inputs: &PrivateLinkServiceInputs, decision: &Decision) -> Vec<Event> {
     if inputs.deleted_cluster == DeletedCluster::OfAnother {
         // Somebody recorded ids that another cluster has.
-        return vec![event::not_read(
+        return vec![event::not_read::<Arm>(
             "the ids that are known belong to another HostedCluster",
         )];
     }

@@ -19,8 +19,8 @@ use crate::azure::plan::{Step, Why};
 use crate::controllers::azure::{Decision, Needs};
 use crate::controllers::facts::together;
 use crate::engine::plan::{Verb, ensure_present};
+use crate::hypershift::azure::names;
 use crate::hypershift::identity::Identity;
-use crate::hypershift::names;
 
 /// Changes the decision if the service lets in too many: it then removes those first, and writes and records nothing
 /// else. Does nothing while the cluster is paused.

@@ -7,8 +7,8 @@ use super::plan::PrivateLinkServiceInputs;
 use super::settings::{ScopedSettings, Settings};
 use crate::azure::arm::id::SubscriptionId;
 use crate::controllers::samples::{MANAGEMENT, identity};
+use crate::hypershift::azure::management_scopes::{ManagementScope, ManagementScopes};
 use crate::hypershift::identity::DeletedCluster;
-use crate::hypershift::management_scopes::{ManagementScope, ManagementScopes};
 
 pub(super) fn settings() -> Settings {
     Settings {

@@ -10,10 +10,11 @@ use crate::azure::arm::id::{IdError, ResourceId, same};
 use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
 use crate::engine::resource::MISSED;
+use crate::hypershift::azure::intent::HoIntent;
+use crate::hypershift::azure::management_scopes::ManagementScope;
+use crate::hypershift::azure::names;
 use crate::hypershift::identity::Identity;
-use crate::hypershift::intent::{self, HoIntent};
-use crate::hypershift::management_scopes::ManagementScope;
-use crate::hypershift::names;
+use crate::hypershift::intent;
 use crate::hypershift::problem::Problem;
 
 /// The id of a service in the scope in which this process makes services.

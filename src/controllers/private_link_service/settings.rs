@@ -6,7 +6,7 @@ use super::service_id;
 use crate::api::{AzurePrivateLinkService, HostedCluster};
 use crate::azure::arm::id::{ResourceId, same};
 use crate::azure::arm::scope::AzureScope;
-use crate::hypershift::management_scopes::{ManagementScope, ManagementScopes};
+use crate::hypershift::azure::management_scopes::{ManagementScope, ManagementScopes};
 use crate::hypershift::problem::Problem;
 
 /// What the operator decided for all clusters.

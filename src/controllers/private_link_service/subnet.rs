@@ -16,8 +16,8 @@ use crate::azure::kinds::subnet::{NatSubnet, takes_link_services};
 use crate::azure::plan::Step;
 use crate::controllers::azure::{Facts, Needs};
 use crate::engine::plan::ensure_present;
+use crate::hypershift::azure::names;
 use crate::hypershift::identity::Identity;
-use crate::hypershift::names;
 use crate::hypershift::problem::Problem;
 
 /// The time until a problem with the NAT subnet that a person has to fix is checked again.

@@ -25,9 +25,10 @@ use crate::azure::plan::{Step, Why};
 use crate::controllers::azure::{Decision, Facts, Needs};
 use crate::controllers::facts::together;
 use crate::engine::plan::{Verb, ensure_absent};
+use crate::hypershift::azure::intent::HoIntent;
+use crate::hypershift::azure::names;
 use crate::hypershift::identity::{DeletedCluster, Identity};
-use crate::hypershift::intent::{self, HoIntent};
-use crate::hypershift::names;
+use crate::hypershift::intent;
 use crate::hypershift::problem::Problem;
 use crate::runtime::requeue::Requeue;
 

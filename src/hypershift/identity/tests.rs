@@ -2,6 +2,8 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::api::hypershift::PUBLIC_CLOUD;
+use crate::hypershift::azure::identity::in_cloud;
 
 fn hosted(cluster_id: &str) -> HostedCluster {
     serde_json::from_value(json!({"metadata": {"name": "example", "namespace": "clusters"},
@@ -73,13 +75,9 @@ fn identity_needs_agreement(
     #[case] expected: Result<&str, Reason>,
 ) {
     let cluster = cluster_ref(Some("clusters/example")).unwrap();
-    let found = agree(
-        namespace,
-        &cluster,
-        hosted.as_ref(),
-        control_plane.as_ref(),
-        PUBLIC_CLOUD,
-    );
+    let found = agree(namespace, &cluster, hosted.as_ref(), control_plane.as_ref(), |spec| {
+        in_cloud(spec, PUBLIC_CLOUD)
+    });
     assert_eq!(
         found.map(|i| i.cluster_id).map_err(|p| p.reason),
         expected.map(str::to_owned)
@@ -94,7 +92,9 @@ fn agreed(hosted: &Value, control_plane: &Value) -> Result<Identity, Reason> {
         namespace: hosted.namespace().unwrap(),
         name: hosted.name_any(),
     };
-    let found = agree(&namespace, &cluster, Some(&hosted), Some(&control_plane), PUBLIC_CLOUD);
+    let found = agree(&namespace, &cluster, Some(&hosted), Some(&control_plane), |spec| {
+        in_cloud(spec, PUBLIC_CLOUD)
+    });
     found.map_err(|problem| problem.reason)
 }
 

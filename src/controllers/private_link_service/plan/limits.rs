@@ -5,8 +5,8 @@ use crate::azure::arm::id::{IdError, ResourceId};
 use crate::azure::kinds::Kind;
 use crate::controllers::private_link_service::basis::Basis;
 use crate::controllers::private_link_service::service_id::{self, invalid_spec};
+use crate::hypershift::azure::names;
 use crate::hypershift::identity::Identity;
-use crate::hypershift::names;
 use crate::hypershift::problem::Problem;
 
 /// Azure's limit of subscriptions that a service may be shown to, and as many whose connections it approves

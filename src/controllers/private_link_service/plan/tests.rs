@@ -14,7 +14,7 @@ use crate::controllers::azure::lists::Lists;
 use crate::controllers::private_link_service::samples::{inputs, management_scope, settings};
 use crate::controllers::samples::{MANAGEMENT, cr, decided, guest, id, identity, management};
 use crate::engine::failure::Class;
-use crate::hypershift::names::FrontendMatch;
+use crate::hypershift::azure::names::FrontendMatch;
 
 mod frontends;
 mod limits;

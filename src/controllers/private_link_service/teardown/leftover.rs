@@ -14,9 +14,9 @@ use crate::controllers::azure::{Facts, Needs};
 use crate::controllers::private_link_service::basis::Basis;
 use crate::controllers::private_link_service::settings::Settings;
 use crate::engine::plan::{Verb, ensure_absent};
+use crate::hypershift::azure::intent::HoIntent;
+use crate::hypershift::azure::names;
 use crate::hypershift::identity::Identity;
-use crate::hypershift::intent::HoIntent;
-use crate::hypershift::names;
 
 /// What is known of the NAT subnet of a custom resource under deletion. Anybody in its namespace can forge the record.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,8 @@
 //! Clusters that name what others have.
 
 use super::*;
+use crate::api::AzurePrivateLinkService;
+use crate::hypershift::azure::identity::{foreign_nat_subnet, of_status};
 
 const OWN_ID: &str = "11111111-1111-4111-8111-111111111111";
 const THEIRS: &str = "22222222-2222-4222-8222-222222222222";
@@ -128,11 +130,11 @@ fn newer_cluster_with_a_subnets_infra_id_takes_it_from_nobody() {
     assert_eq!(foreign_nat_subnet(&cr, &hosted, &known(&[&hosted, &newer])), None);
 }
 
-fn recorded(cluster_id: &str, infra_id: &str) -> HoIntent {
-    HoIntent {
+fn recorded(cluster_id: &str, infra_id: &str) -> Identity {
+    Identity {
+        name: String::new(),
         cluster_id: cluster_id.into(),
         infra_id: infra_id.into(),
-        ..HoIntent::default()
     }
 }
 
@@ -143,7 +145,9 @@ fn cr_showing(service: &str) -> AzurePrivateLinkService {
 
 /// The cluster id of the resources left behind; the error is whether they are another cluster's.
 fn left(cr: &AzurePrivateLinkService, traces: Traces<'_>, all: &Claims) -> Result<String, bool> {
-    match deleted_cluster(cr, traces, all) {
+    let shown = of_status(cr);
+    let shown = shown.as_ref();
+    match deleted_cluster(cr, Traces { shown, ..traces }, all) {
         DeletedCluster::Of(identity) => Ok(identity.cluster_id),
         DeletedCluster::OfAnother => Err(true),
         DeletedCluster::Unknown => Err(false),
@@ -167,7 +171,7 @@ fn what_was_recorded_is_enough_when_all_else_is_gone() {
 #[case::cluster_id(recorded(THEIRS, "ours"))]
 #[case::cluster_id_in_capitals(recorded(&THEIRS.to_uppercase(), "ours"))]
 #[case::infra_id(recorded(OWN_ID, "theirs"))]
-fn recorded_ids_of_another_living_cluster_do_not_count(#[case] forged: HoIntent) {
+fn recorded_ids_of_another_living_cluster_do_not_count(#[case] forged: Identity) {
     let theirs = cluster("theirs", 2, THEIRS, "theirs", "api.theirs");
     let traces = Traces {
         recorded: Some(&forged),
@@ -250,7 +254,7 @@ fn made_on(day: u8, mut cr: AzurePrivateLinkService) -> AzurePrivateLinkService 
 #[case::cluster_id(Some(recorded(THEIRS, "ours")), "pls-x")]
 #[case::infra_id(Some(recorded(OWN_ID, "theirs")), "pls-x")]
 #[case::status(None, "pls-22222222-2222-4222-8222-222222222222")]
-fn forged_unused_ids_do_not_count_beside_the_older_cluster(#[case] forged: Option<HoIntent>, #[case] shown: &str) {
+fn forged_unused_ids_do_not_count_beside_the_older_cluster(#[case] forged: Option<Identity>, #[case] shown: &str) {
     let hosted = cluster("ours", 1, OWN_ID, "ours", "api.ours");
     let traces = Traces {
         recorded: forged.as_ref(),
@@ -258,6 +262,11 @@ fn forged_unused_ids_do_not_count_beside_the_older_cluster(#[case] forged: Optio
         ..Traces::default()
     };
     let cr = made_on(2, cr_showing(shown));
+    let shown = of_status(&cr);
+    let traces = Traces {
+        shown: shown.as_ref(),
+        ..traces
+    };
     let expected = DeletedCluster::Of(of_spec("ours", &hosted.spec).unwrap());
     assert_eq!(deleted_cluster(&cr, traces, &known(&[&hosted])), expected);
     let older = cluster("old", 1, OWN_ID, "old", "api.old");
@@ -325,7 +334,7 @@ fn cluster_whose_namespace_an_older_one_has_is_refused(#[case] exists: bool, #[c
     }
     let mut cr = crate::controllers::samples::cr(Value::Null, json!({CLUSTER_ANNOTATION: "b-c/d"}));
     cr.metadata.namespace = Some("b-c-d".to_owned());
-    let refused = vouched(&cr, Some(&older), None, &all, PUBLIC_CLOUD).unwrap_err();
+    let refused = vouched(&cr, Some(&older), None, &all, |spec| in_cloud(spec, PUBLIC_CLOUD)).unwrap_err();
     assert_eq!(refused.reason, reason);
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::api::HostedCluster;
 use crate::controllers::samples::{GUEST, guest};
-use crate::hypershift::names;
+use crate::hypershift::azure::names;
 
 const REVOKED: &str = "44444444-4444-4444-8444-444444444444";
 
