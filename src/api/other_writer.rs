@@ -11,8 +11,8 @@ use serde_json::Value;
 use super::Role;
 use super::role::RolePart;
 
-/// The manager that wrote `role`'s one of the `parts` of the status not longer than `recent` ago, after this process began to serve
-/// the object.
+/// The manager that wrote the part of the status that is `role`'s, among all `parts`, not longer than `recent` ago and
+/// after this process began to serve the object.
 ///
 /// An older write means that the other controller has stopped. HyperShift writes after each zone, which takes a minute.
 ///
@@ -45,7 +45,8 @@ pub fn other_writer<'a>(
     others.max_by_key(|(_, time, _)| *time).map(|(manager, ..)| *manager)
 }
 
-/// Whether the entry has something of this part that only its role writes. Both of HyperShift's operators write the summary.
+/// Whether the entry has something of this part that only its role writes. Both of HyperShift's operators write the
+/// summary.
 fn writes(entry: &ManagedFieldsEntry, part: &RolePart) -> bool {
     let Some(status) = entry.fields_v1.as_ref().and_then(|fields| fields.0.get("f:status")) else {
         return false;

@@ -294,10 +294,14 @@ mod tests {
 
     #[test]
     fn every_condition_has_one_owner() {
-        let owned = AzurePrivateLinkService::PARTS.iter().flat_map(|part| part.conditions);
-        let owned: Vec<_> = owned.copied().collect();
-        assert_eq!(owned, AzurePrivateLinkService::CONDITIONS);
-        assert_eq!(AzurePrivateLinkService::PARTS.map(|part| part.conditions.len()), [2, 3]);
+        for kind in ConditionType::ALL {
+            let owners = AzurePrivateLinkService::PARTS
+                .iter()
+                .filter(|part| part.conditions.contains(&kind));
+            assert_eq!(owners.count(), 1, "{kind:?}");
+            assert!(AzurePrivateLinkService::CONDITIONS.contains(&kind));
+        }
+        assert_eq!(AzurePrivateLinkService::PARTS.map(|part| part.role), Role::ALL);
     }
 
     #[test]

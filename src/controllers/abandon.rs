@@ -20,12 +20,12 @@ use crate::runtime::event::{Event, What};
 /// A failure that time can solve does not release it: at least one failure has to be a denial, and a person has to
 /// allow it. What has been locked, or refused as in use, for [`LEFT_AFTER`] needs no permission: whoever set the lock
 /// keeps what is locked, and everything else is gone by then. `failing` gives how long each step has failed.
-pub fn permission<R: CustomResource, C: Cloud>(
+pub fn permission<R: CustomResource>(
     cr: &R,
     role: Role,
-    decision: &Decision<C>,
-    outcomes: &[Outcome<C>],
-    failing: &dyn Fn(&Step<C>) -> Duration,
+    decision: &Decision<R::Cloud>,
+    outcomes: &[Outcome<R::Cloud>],
+    failing: &dyn Fn(&Step<R::Cloud>) -> Duration,
 ) -> Option<Event> {
     let steps = decision.steps.iter().zip(outcomes);
     let steps = steps.filter(|(step, _)| !step.gone() && !step.left());
@@ -34,13 +34,13 @@ pub fn permission<R: CustomResource, C: Cloud>(
         error: error_of(step, outcome),
         is_overdue: failing(step) >= LEFT_AFTER,
     });
-    let remaining: Vec<Remaining<'_, C>> = remaining.collect();
+    let remaining: Vec<Remaining<'_, R::Cloud>> = remaining.collect();
     let only_waits = remaining
         .iter()
         .all(|one| one.stays() || one.step.why.waits_for_others());
     if decision.problem.is_none() && only_waits && remaining.iter().any(Remaining::stays) {
         let why = if remaining.iter().any(Remaining::is_refused) {
-            format!("{} refuses its removal", C::NAME)
+            format!("{} refuses its removal", R::Cloud::NAME)
         } else {
             "a lock forbids its removal".to_owned()
         };
@@ -56,7 +56,7 @@ pub fn permission<R: CustomResource, C: Cloud>(
     let reason = abandon_reason(cr, role)?.ok().filter(|_| denied || outside)?;
     let note = format!(
         "abandoned in {} ({reason}): {}{}",
-        C::NAME,
+        R::Cloud::NAME,
         listed(cr, role, &remaining),
         R::part(role).map_or("", |part| part.abandoned)
     );
@@ -101,7 +101,7 @@ pub fn locked<'a, C: Cloud>(
 pub const LEFT_AFTER: Duration = Duration::from_secs(600);
 
 /// The ids that stay. What only its parent shows stays with it; where nothing could be read, what the status shows.
-fn listed<C: Cloud>(cr: &impl CustomResource, role: Role, remaining: &[Remaining<'_, C>]) -> String {
+fn listed<R: CustomResource>(cr: &R, role: Role, remaining: &[Remaining<'_, R::Cloud>]) -> String {
     let steps = remaining.iter().map(|one| one.step);
     let steps = steps.filter(|step| !step.kind.rules().shown_by_parent);
     let mut ids: Vec<String> = steps.map(|step| step.key.to_string()).collect();

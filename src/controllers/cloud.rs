@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use crate::engine::cloud::Cloud;
 
-/// A cloud in which custom resources have resources.
+/// A cloud in which custom resources have resources, as decisions see it: without any I/O.
 pub trait ServedCloud: Cloud {
     /// A list that a decision needs to know.
     type ListNeed: Clone + Debug + Eq + Hash + Send + Sync;

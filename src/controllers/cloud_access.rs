@@ -11,7 +11,7 @@ use crate::engine::observation_cache::ObservationCache;
 use crate::engine::read::Reader;
 use crate::runtime::polls::Polls;
 
-/// A cloud that controllers read and write.
+/// The same cloud as a running process reaches it.
 pub trait CloudAccess: ServedCloud {
     /// The client for its calls.
     type Client: CloudClient<Self> + 'static;

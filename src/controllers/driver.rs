@@ -96,8 +96,8 @@ pub(super) fn event_targets<R: ServedResource>(cr: &R, also: Option<&ObjectRefer
     std::iter::once(cr.object_ref(&())).chain(also.cloned()).collect()
 }
 
-/// The outcome of each step for the status. A step that the cloud refused stays refused while a new try is only accepted,
-/// or the condition would change with every try.
+/// The outcome of each step for the status. A step that the cloud refused stays refused while a new try is only
+/// accepted, or the condition would change with every try.
 pub fn as_reported<C: Cloud>(
     observations: &ObservationCache<C>,
     steps: &[Step<C>],

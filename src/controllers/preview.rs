@@ -158,7 +158,12 @@ impl<C: ServedCloud> Preview<C> {
     }
 
     /// Adds what was decided about `cr`, and the finalizers that are set on other objects before.
-    pub fn add_decision<R: CustomResource>(&mut self, cr: &R, decision: &Decision<C>, holds: Vec<FinalizerChange>) {
+    pub fn add_decision<R: CustomResource<Cloud = C>>(
+        &mut self,
+        cr: &R,
+        decision: &Decision<C>,
+        holds: Vec<FinalizerChange>,
+    ) {
         self.decision = decision.clone();
         self.finalizers = holds;
         let due = intent::due(cr, self.role, &decision.steps);

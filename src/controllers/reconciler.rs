@@ -106,7 +106,8 @@ pub trait CustomResourceReconciler: ReconcilesCustomResource {
         inputs: &Self::Inputs,
     ) -> impl Future<Output = Result<(), ReconcileError>> + Send;
 
-    /// Is called once finalizer and intent are written, before the first write to the cloud. An error ends the reconcile.
+    /// Is called once finalizer and intent are written, before the first write to the cloud. An error ends the
+    /// reconcile.
     fn recorded(
         &self,
         _cx: &Context<Self::Object>,

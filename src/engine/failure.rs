@@ -70,6 +70,8 @@ pub trait Failure: Clone + Debug + Display + PartialEq + Send + Sync + 'static {
     fn is_lasting(&self) -> bool;
     /// Whether somebody has locked the resource, so that the cloud refuses the write.
     fn is_lock(&self) -> bool;
+    /// Whether the cloud refuses a write because somebody else has written since the read.
+    fn is_outdated(&self) -> bool;
     /// The error that the cloud gives for a missing resource.
     fn missing() -> Self;
     /// What the error means.

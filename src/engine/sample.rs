@@ -139,6 +139,10 @@ impl Failure for Error {
         false
     }
 
+    fn is_outdated(&self) -> bool {
+        false
+    }
+
     fn missing() -> Self {
         Self::own(Class::Gone, "Missing")
     }

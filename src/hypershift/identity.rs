@@ -217,7 +217,7 @@ pub fn deleted_cluster(cr: &impl ResourceExt, traces: Traces<'_>, all: &Claims) 
 }
 
 /// Whether a text has the form of a cluster id, which HyperShift makes as a UUID.
-fn is_cluster_id(text: &str) -> bool {
+pub fn is_cluster_id(text: &str) -> bool {
     text.len() == 36 && Uuid::try_parse(text).is_ok()
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::api::{Role, held_by};
 use crate::engine::cloud::Cloud;
 use crate::engine::plan::{Step, Why};
+
 /// Reads an intent from its annotation; a damaged one counts as none.
 pub fn read<T: for<'a> Deserialize<'a>>(annotation: Option<&String>) -> Option<T> {
     serde_json::from_str(annotation?).ok()

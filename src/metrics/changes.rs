@@ -69,9 +69,9 @@ impl Recent {
     fn add(&self, kind: &'static str, id: &str) {
         self.forget_old();
         let mut recent = locked(&self.0);
-        // Azure compares ids without case, and no cloud has two that differ in case alone.
+        // Azure compares ids without case, whoever spells them otherwise.
         let (_, times) = recent
-            .entry(id.to_ascii_lowercase())
+            .entry(id.to_lowercase())
             .or_insert_with(|| (kind, VecDeque::new()));
         times.push_back(Instant::now());
         if times.len() > MOST {

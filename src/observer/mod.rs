@@ -6,6 +6,7 @@ pub mod decide;
 pub mod external_services;
 mod keep;
 pub mod spec;
+pub mod watch;
 
 use std::sync::Arc;
 

@@ -60,9 +60,9 @@ fn verdict<C: Cloud>(preview: &Preview<C>) -> String {
         _ if preview.decision.paused => "nothing to do, the cluster is paused".to_owned(),
         _ if preview.lifecycle == Lifecycle::Nothing => "nothing to do, the role holds nothing of it".to_owned(),
         _ if !preview.pending => "nothing to do".to_owned(),
-        0 => format!("{lifecycle}, in progress, nothing to send to Azure"),
-        1 => format!("{lifecycle}, 1 step to send to Azure"),
-        many => format!("{lifecycle}, {many} steps to send to Azure"),
+        0 => format!("{lifecycle}, in progress, nothing to send to {}", C::NAME),
+        1 => format!("{lifecycle}, 1 step to send to {}", C::NAME),
+        many => format!("{lifecycle}, {many} steps to send to {}", C::NAME),
     }
 }
 

@@ -9,11 +9,11 @@ use super::{Foundation, Prepared, Work, custom_resource, dry_run_of, shown};
 use crate::api::AzurePrivateLinkService;
 use crate::config::Config;
 use crate::controllers::azure::Preview;
-use crate::controllers::private_endpoint::{HostedClusters, PrivateEndpointController};
-use crate::controllers::watch;
+use crate::controllers::private_endpoint::{self, HostedClusters, PrivateEndpointController};
 use crate::http::ReadinessItem;
 use crate::hypershift::cluster_index::ClusterIndex;
 use crate::metrics::Controller as Label;
+use crate::observer;
 use crate::preview::Object;
 use crate::runtime::reconcile::Runner;
 use crate::runtime::watch::{pages, twice};
@@ -49,8 +49,8 @@ pub(super) async fn run(work: Work<'_>) -> anyhow::Result<()> {
     let runner = Arc::new(runner.watching(scope.health.follow()));
     let (planes, again) = twice(scope.events(&cx.runtime.kube, pages()));
     tokio::join!(
-        watch::control_planes(cx, config.azure.cloud_name, scope.clone(), planes),
-        watch::endpoints(runner, scope, hosted_clusters, again)
+        observer::watch::run(cx, config.azure.cloud_name, scope.clone(), planes),
+        private_endpoint::watch::run(runner, scope, hosted_clusters, again)
     );
     Ok(())
 }

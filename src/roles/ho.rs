@@ -10,10 +10,10 @@ use super::{Foundation, Prepared, Work, custom_resource, dry_run_of, management_
 use crate::api::AzurePrivateLinkService;
 use crate::config::Config;
 use crate::controllers::azure::Preview;
-use crate::controllers::private_link_service::PrivateLinkServiceController;
 use crate::controllers::private_link_service::nat_prefix::NatSubnetRules;
 use crate::controllers::private_link_service::settings::{ScopedSettings, Settings};
-use crate::controllers::watch;
+use crate::controllers::private_link_service::{self, PrivateLinkServiceController};
+use crate::controllers::{hosted_cluster, watch};
 use crate::http::ReadinessItem;
 use crate::hypershift::cluster_index::ClusterIndex;
 use crate::metrics::Controller as Label;
@@ -60,11 +60,11 @@ pub(super) async fn run(work: Work<'_>) -> anyhow::Result<()> {
     if sums_up(config) {
         let (clusters, again) = twice(clusters);
         tokio::join!(
-            watch::link_services(runner, scope.clone(), cluster_index, clusters),
-            watch::hosted_clusters(cx, scope, again)
+            private_link_service::watch::run(runner, scope.clone(), cluster_index, clusters),
+            hosted_cluster::watch::run(cx, scope, again)
         );
     } else {
-        watch::link_services(runner, scope, cluster_index, clusters).await;
+        private_link_service::watch::run(runner, scope, cluster_index, clusters).await;
     }
     Ok(())
 }

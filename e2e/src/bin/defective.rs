@@ -21,13 +21,13 @@ use hyperlink::azure::kinds::Kind;
 use hyperlink::azure::observations::ObservationCache;
 use hyperlink::config::{self, Config, Environment, RunSettings};
 use hyperlink::controllers::azure::access::{ArmContext, Context};
-use hyperlink::controllers::private_endpoint::{HostedClusters, PrivateEndpointController};
-use hyperlink::controllers::watch;
+use hyperlink::controllers::private_endpoint::{self, HostedClusters, PrivateEndpointController};
 use hyperlink::engine::client::Reconcile;
 use hyperlink::engine::failure::CALL_BUDGET_EXHAUSTED;
 use hyperlink::http::{HttpServer, Pages, Readiness};
 use hyperlink::hypershift::cluster_index::ClusterIndex;
 use hyperlink::metrics::{Controller, Metrics};
+use hyperlink::observer;
 use hyperlink::runtime::reconcile::Runner;
 use hyperlink::runtime::watch::{self as events, Scope, twice};
 use hyperlink::runtime::watch_health::WatchHealth;
@@ -100,8 +100,8 @@ async fn main() -> Result<()> {
     };
     let (planes, again) = twice(scope.events(&cx.runtime.kube, events::pages()));
     tokio::join!(
-        watch::control_planes(cx, config.azure.cloud_name, scope.clone(), planes),
-        watch::endpoints(runner, scope, Some(hosted_clusters), again)
+        observer::watch::run(cx, config.azure.cloud_name, scope.clone(), planes),
+        private_endpoint::watch::run(runner, scope, Some(hosted_clusters), again)
     );
     Ok(())
 }

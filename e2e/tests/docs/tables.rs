@@ -79,7 +79,7 @@ fn every_code_of_our_own_is_in_the_runbook() -> Result<()> {
 
 #[test]
 fn every_refusal_by_the_allowed_scopes_is_quoted() -> Result<()> {
-    let source = read("src/hypershift/scopes.rs")?;
+    let source = read("src/hypershift/azure/scopes.rs")?;
     let checks = between(&source, "    fn check(", "\nfn entries_of(")?;
     let in_sources = all(r#""([^"\n]* (?:allowed scopes|network))""#, checks)?;
     ensure!(in_sources.len() == 5, "{in_sources:?}");

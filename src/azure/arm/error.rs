@@ -298,6 +298,10 @@ impl Failure for ArmError {
         self.code.eq_ignore_ascii_case("ScopeLocked")
     }
 
+    fn is_outdated(&self) -> bool {
+        self.status == 412
+    }
+
     fn missing() -> Self {
         Self::missing()
     }

@@ -22,7 +22,7 @@ use crate::hypershift::conditions::NewCondition;
 
 pub use azure_private_link_service::guest_is_locked;
 
-/// What a reconcile has to know of a custom resource, beside what its roles say in their `SPEC`.
+/// What a reconcile has to know of a custom resource.
 pub trait CustomResource:
     Resource<DynamicType = (), Scope = NamespaceResourceScope>
     + Clone

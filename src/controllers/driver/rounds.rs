@@ -152,7 +152,7 @@ fn invalidate_outdated<R: ServedResource>(
 ) -> bool {
     let mut any = false;
     for (step, outcome) in steps.iter().zip(outcomes) {
-        let refused = matches!(outcome, Outcome::Failed(error) if error.status() == 412);
+        let refused = matches!(outcome, Outcome::Failed(error) if error.is_outdated());
         if refused && cx.cloud.observations.refused_once(&step.key) {
             cx.cloud.observations.invalidate(&step.key, Instant::now());
             any = true;

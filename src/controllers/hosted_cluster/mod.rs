@@ -1,6 +1,7 @@
 //! HO: the conditions of custom resources, summed up on their HostedCluster. Runs only where HyperShift does not do it.
 
 pub mod aggregate;
+pub mod watch;
 
 use std::sync::Arc;
 

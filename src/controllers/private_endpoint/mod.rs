@@ -12,6 +12,7 @@ pub mod shadow;
 pub mod siblings;
 pub mod status;
 pub mod teardown;
+pub mod watch;
 
 pub use observe::HostedClusters;
 

@@ -22,6 +22,7 @@ mod subnet;
 pub mod teardown;
 mod their_endpoint;
 mod waits;
+pub mod watch;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -53,19 +53,14 @@ pub(super) async fn read_inputs(
     } else {
         Vec::new()
     };
-    let (recorded_for, shown_for) = (
-        recorded.as_ref().map(HoIntent::identity),
-        azure::identity::of_status(cr),
-    );
-    let traces = Traces {
-        recorded: recorded_for.as_ref(),
-        shown: shown_for.as_ref(),
-        hosted,
-        control_plane,
-    };
     let deleted_cluster = match &identity {
         Ok(identity) => DeletedCluster::Of(identity.clone()),
-        Err(_) => identity::deleted_cluster(cr, traces, &cluster_index.clusters()),
+        Err(_) => deleted_cluster(
+            cr,
+            recorded.as_ref(),
+            (hosted, control_plane),
+            &cluster_index.clusters(),
+        ),
     };
     let address_claimed =
         common.frontend_match == FrontendMatch::Address && is_address_claimed(cx, cr, cluster_index).await?;
@@ -111,6 +106,23 @@ fn agreed(
     let foreign_guest = Connecting::of(hosted).foreign_guest(cr);
     let problem = foreign_guest.or_else(|| azure::identity::foreign_nat_subnet(cr, hosted, clusters));
     problem.map_or(Ok(identity), Err)
+}
+
+/// Whose resources are left behind, by what is recorded, shown, and there of the cluster's two objects.
+fn deleted_cluster(
+    cr: &AzurePrivateLinkService,
+    recorded: Option<&HoIntent>,
+    (hosted, control_plane): (Option<&HostedCluster>, Option<&HostedControlPlane>),
+    clusters: &Claims,
+) -> DeletedCluster {
+    let (recorded, shown) = (recorded.map(HoIntent::identity), azure::identity::of_status(cr));
+    let traces = Traces {
+        recorded: recorded.as_ref(),
+        shown: shown.as_ref(),
+        hosted,
+        control_plane,
+    };
+    identity::deleted_cluster(cr, traces, clusters)
 }
 
 /// The identity by a HostedCluster alone, if no older one has the cluster id.

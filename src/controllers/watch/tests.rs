@@ -5,16 +5,21 @@ use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::whom::{concerned, in_its_namespace};
 use super::*;
 use crate::api::Role;
 use crate::api::markers::CLUSTER_ANNOTATION;
+use crate::controllers::azure::access::Context;
 use crate::controllers::context::sample::{self, Script};
 use crate::controllers::custom_resource::store::CustomResourceStore;
 use crate::controllers::samples;
+use crate::metrics::Controller as Label;
 use crate::runtime::call::ReconcileError;
 use crate::runtime::pace::{Cause, Fingerprint};
 use crate::runtime::reconcile::ReconcileOutcome;
+use crate::runtime::watch::{changes, stored};
 use crate::runtime::watch_health::WatchHealth;
+use crate::runtime::work_queue::{Action, WorkQueue};
 
 struct Idle;
 

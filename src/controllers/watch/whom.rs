@@ -6,20 +6,21 @@ use std::sync::Arc;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Resource, ResourceExt};
 
-use crate::api::markers::{CLUSTER_ANNOTATION, SERVICES};
-use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane};
+use crate::api::markers::CLUSTER_ANNOTATION;
+use crate::api::{ClusterRef, HostedCluster, HostedControlPlane};
 use crate::controllers::custom_resource::store::CustomResourceStore;
+use crate::controllers::reconciler::ServedResource;
 use crate::hypershift::claims::{Claim, Holder};
 use crate::hypershift::cluster_index::ClusterIndex;
 use crate::hypershift::names;
 
 /// The custom resources that are served and that depend on a HostedCluster: its own, those of clusters that name what
 /// it names, and those that were refused because another cluster had what they name.
-pub(super) fn concerned(
-    known: &CustomResourceStore<AzurePrivateLinkService>,
+pub fn concerned<R: ServedResource>(
+    known: &CustomResourceStore<R>,
     cluster_index: &ClusterIndex,
     cluster: &HostedCluster,
-) -> Vec<Arc<AzurePrivateLinkService>> {
+) -> Vec<Arc<R>> {
     let mut named = BTreeSet::from([Holder::of(cluster).object]);
     {
         let clusters = cluster_index.clusters();
@@ -38,7 +39,7 @@ pub(super) fn concerned(
 
 /// The HostedCluster that a custom resource names, if its control plane is in the namespace of the custom resource.
 /// Whoever may write in another namespace must not cause reconciles of it.
-pub(super) fn hosted_cluster_of(cr: &AzurePrivateLinkService) -> Option<ObjectRef<HostedCluster>> {
+pub fn hosted_cluster_of(cr: &impl ResourceExt) -> Option<ObjectRef<HostedCluster>> {
     let cluster: ClusterRef = cr.annotations().get(CLUSTER_ANNOTATION)?.parse().ok()?;
     let is_own = cr.namespace()? == names::control_plane_namespace(&cluster);
     is_own.then(|| ObjectRef::new(&cluster.name).within(&cluster.namespace))
@@ -46,18 +47,15 @@ pub(super) fn hosted_cluster_of(cr: &AzurePrivateLinkService) -> Option<ObjectRe
 
 /// The custom resources in the namespace of a control plane that are served: there may be thousands of others, and
 /// whoever may write in the namespace can change its control plane as often as he likes.
-pub(super) fn in_its_namespace(
-    known: &CustomResourceStore<AzurePrivateLinkService>,
+pub fn in_its_namespace<R: ServedResource>(
+    known: &CustomResourceStore<R>,
     control_plane: &impl ResourceExt,
-) -> Vec<Arc<AzurePrivateLinkService>> {
+) -> Vec<Arc<R>> {
     known.of_namespace(&control_plane.namespace().unwrap_or_default())
 }
 
 /// The custom resource that a Service has in its namespace.
-pub(super) fn of_its_name(
-    known: &CustomResourceStore<AzurePrivateLinkService>,
-    service: &impl ResourceExt,
-) -> Vec<Arc<AzurePrivateLinkService>> {
+pub fn of_its_name<R: ServedResource>(known: &CustomResourceStore<R>, service: &impl ResourceExt) -> Vec<Arc<R>> {
     let object = ClusterRef {
         namespace: service.namespace().unwrap_or_default(),
         name: service.name_any(),
@@ -65,20 +63,17 @@ pub(super) fn of_its_name(
     known.get(&object).into_iter().collect()
 }
 
-/// The custom resources that use the same resources in Azure as this one.
-pub(super) fn siblings(
-    known: &Store<AzurePrivateLinkService>,
-    cr: &AzurePrivateLinkService,
-) -> Vec<Arc<AzurePrivateLinkService>> {
+/// The custom resources that use the same resources in the cloud as this one.
+pub fn siblings<R: ServedResource>(known: &Store<R>, cr: &R) -> Vec<Arc<R>> {
     let namespace = cr.namespace().unwrap_or_default();
-    let others = SERVICES.into_iter().filter(|name| *name != cr.name_any());
+    let others = R::EXPECTED_NAMES.iter().filter(|name| **name != cr.name_any());
     others
         .filter_map(|name| known.get(&ObjectRef::new(name).within(&namespace)))
         .collect()
 }
 
 /// The control plane that owns an object, or all of its namespace: an object without an owner may be in their way.
-pub(super) fn control_planes_of<K: ResourceExt>(
+pub fn control_planes_of<K: ResourceExt>(
     known: &Store<HostedControlPlane>,
     object: &K,
 ) -> Vec<ObjectRef<HostedControlPlane>> {

@@ -8,7 +8,7 @@ use crate::azure::arm::id::{ResourceId, same};
 use crate::azure::kinds::Kind;
 use crate::hypershift::azure::names;
 use crate::hypershift::claims::{self, Claim, Claims, Holder};
-use crate::hypershift::identity::{IDENTITY_RETRY, Identity};
+use crate::hypershift::identity::{IDENTITY_RETRY, Identity, is_cluster_id};
 use crate::hypershift::problem::Problem;
 
 /// Why a cluster is not served by a process for `cloud`, as HostedControlPlanes spell it.
@@ -47,7 +47,7 @@ pub fn of_status(cr: &AzurePrivateLinkService) -> Option<Identity> {
     let id = cr.status.as_ref()?.private_link_service_id.as_deref()?;
     let id = ResourceId::parse_as(Kind::PrivateLinkService, id).ok()?;
     let cluster_id = names::cluster_id_of_link_service(&cr.name_any(), id.name())?;
-    Some(Identity {
+    is_cluster_id(cluster_id).then(|| Identity {
         name: String::new(),
         cluster_id: cluster_id.to_owned(),
         infra_id: String::new(),

@@ -128,7 +128,7 @@ pub(super) const BANS: &[Ban] = &[
         but_modules: &[
             "controllers/custom_resource/azure_private_link_service",
             "hypershift/azure",
-            // What a cluster claims on any cloud.
+            // HostedClusters of all clouds have one index, so it knows what they claim on each.
             "hypershift/claims",
         ],
         but_paths: &[],

@@ -1,0 +1,71 @@
+//! What the observer watches.
+
+use std::sync::Arc;
+
+use futures::{Stream, StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::core::v1::Service;
+use kube::ResourceExt;
+use kube::runtime::WatchStreamExt;
+
+use super::Observer;
+use crate::api::HostedControlPlane;
+use crate::api::markers::{EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER};
+use crate::controllers::azure::access::Context;
+use crate::controllers::watch::whom::control_planes_of;
+use crate::controllers::watch::{Heard, services};
+use crate::metrics::Controller as Label;
+use crate::runtime::concurrency_limit::{ConcurrencyLimit, Requester};
+use crate::runtime::reconcile;
+use crate::runtime::watch::{Scope, changes, gone, pages, stored};
+use crate::runtime::work_queue::{Action, WorkQueue};
+
+/// Runs the observer for the CPO role, over the control planes, the Services that publish them and their custom
+/// resources. `cloud` is the Azure cloud that this process serves.
+pub async fn run(
+    cx: Arc<Context>,
+    cloud: &'static str,
+    scope: Scope,
+    planes: impl Stream<Item = Heard<HostedControlPlane>> + Send + 'static,
+) {
+    let client = cx.runtime.kube.clone();
+    let label = pages().labels(&format!("{EXTERNAL_LABEL}={EXTERNAL_VALUE}"));
+    let (external, external_events) = stored(scope.events::<Service>(&client, label));
+    let custom = cx.resources.follow();
+    let observer = Arc::new(Observer::new(cx, cloud, external));
+    let planes = planes.inspect_ok({
+        let observer = Arc::clone(&observer);
+        gone(move |uid| observer.forget(uid))
+    });
+    let (reader, planes) = stored::<HostedControlPlane>(planes);
+    let router = services(&scope, &client, PRIVATE_ROUTER);
+    let oauth = services(&scope, &client, OAUTH);
+    let of_service = {
+        let known = reader.clone();
+        move |service| control_planes_of(&known, &service)
+    };
+    let of_custom_resources = {
+        let known = reader.clone();
+        custom.flat_map(move |cr| stream::iter(control_planes_of(&known, cr.as_ref())))
+    };
+    let queue = WorkQueue::new(changes(planes), reader)
+        .watches(router, of_service.clone())
+        .watches(oauth, of_service.clone())
+        .watches(external_events.touched_objects(), of_service)
+        .reconcile_on(of_custom_resources)
+        .reconcile_all_on(scope.changes());
+    let limit = ConcurrencyLimit::new(Label::Observer, scope.concurrency);
+    reconcile::run_each(queue, limit, scope.stop, move |control_plane, limit| {
+        let observer = Arc::clone(&observer);
+        async move {
+            let cx = observer.context();
+            let namespace = control_plane.namespace().unwrap_or_default();
+            if cx.excluded.contains(&namespace) {
+                return Action::AwaitChange;
+            }
+            let work = || super::reconcile(control_plane, Arc::clone(&observer));
+            let action = limit.take(&cx.runtime.metrics, Requester::of(&namespace), work).await;
+            action.unwrap_or(Action::AwaitChange)
+        }
+    })
+    .await;
+}
