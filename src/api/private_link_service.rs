@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::crd::{arm_id, conditions, dns_name, immutable, ip, subscriptions, uuid};
 use super::lenient::good_items;
+use super::markers::{CPO_FINALIZER, HO_FINALIZER};
 use super::role::RolePart;
 use super::{ConditionType, Role};
 
@@ -113,6 +114,7 @@ impl AzurePrivateLinkService {
     pub const PARTS: [RolePart; 2] = [
         RolePart {
             role: Role::Ho,
+            finalizer: HO_FINALIZER,
             conditions: &[
                 ConditionType::AzureInternalLoadBalancerAvailable,
                 ConditionType::AzurePLSCreated,
@@ -128,6 +130,7 @@ impl AzurePrivateLinkService {
         },
         RolePart {
             role: Role::Cpo,
+            finalizer: CPO_FINALIZER,
             conditions: &[
                 ConditionType::AzurePrivateEndpointAvailable,
                 ConditionType::AzurePrivateDNSAvailable,
@@ -302,6 +305,12 @@ mod tests {
             assert!(AzurePrivateLinkService::CONDITIONS.contains(&kind));
         }
         assert_eq!(AzurePrivateLinkService::PARTS.map(|part| part.role), Role::ALL);
+    }
+
+    #[test]
+    fn watches_keep_the_finalizer_of_every_role() {
+        let mut parts = AzurePrivateLinkService::PARTS.iter();
+        assert!(parts.all(|part| crate::api::prune::is_known_finalizer(part.finalizer)));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::markers::{
     EXTERNAL_HOST_ANNOTATION, EXTERNAL_LABEL, HCP_FINALIZER, INTERNAL_LOAD_BALANCER_ANNOTATION, READ_ANNOTATIONS,
     READ_CLUSTER_ANNOTATIONS,
 };
-use super::{AzurePrivateLinkService, ConditionType, HostedCluster, HostedControlPlane, Role};
+use super::{AzurePrivateLinkService, ConditionType, HostedCluster, HostedControlPlane};
 use crate::runtime::prune::Prune;
 
 /// The most bytes that are kept of an annotation. An intent with its ids has 2000 bytes, with the longest names 5000.
@@ -88,9 +88,10 @@ pub fn read_message(text: &str) -> &str {
     &text[..text.floor_char_boundary(MESSAGE)]
 }
 
-/// Whether the finalizer belongs to one of the roles.
+/// Whether a role keeps this finalizer on a custom resource or a control plane.
 pub fn is_known_finalizer(name: &str) -> bool {
-    name == HCP_FINALIZER || Role::ALL.iter().any(|role| role.finalizer() == name)
+    let mut parts = AzurePrivateLinkService::PARTS.iter();
+    name == HCP_FINALIZER || parts.any(|part| part.finalizer == name)
 }
 
 /// Keeps the conditions of these types, and of their texts what is read.

@@ -4,7 +4,8 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use serde::Serialize;
 
-use crate::api::{Role, held_by};
+use crate::api::Role;
+use crate::controllers::custom_resource::CustomResource;
 use crate::engine::cloud::Cloud;
 use crate::engine::failure::Failure;
 use crate::engine::plan::{Outcome, Step, Why};
@@ -26,8 +27,8 @@ pub enum Lifecycle {
 impl Lifecycle {
     /// The lifecycle of an object for `role`; `deleting` is whether the object, or what it belongs to, is being
     /// deleted.
-    pub fn of(role: Role, cr: &impl ResourceExt, deleting: bool) -> Self {
-        match (deleting, held_by(cr, role.finalizer())) {
+    pub fn of(role: Role, cr: &impl CustomResource, deleting: bool) -> Self {
+        match (deleting, cr.is_held_by(role)) {
             (false, _) => Self::Build,
             (true, true) => Self::Teardown,
             (true, false) => Self::Nothing,

@@ -144,7 +144,7 @@ pub(super) async fn reread_after_conflict<R: ServedResource>(
 
 /// Writes finalizer and intent in one guarded patch, unless both are there already.
 async fn record_once<R: ServedResource>(cx: &Context<R>, cr: R, intent: &str) -> Result<R, ReconcileError> {
-    match intent::patch(&cr, cx.role, intent) {
+    match intent::patch(&cr, cx.role, R::finalizer(cx.role), intent) {
         Some(patch) => patch_object(cx, &cr, &patch).await,
         None => Ok(cr),
     }
@@ -159,8 +159,8 @@ pub async fn release<R: ServedResource>(
     steps: &[Step<R::Cloud>],
     events: &[Event],
 ) -> Result<R, ReconcileError> {
-    let finalizer = cx.role.finalizer();
-    let patch = intent::release_patch(&cr, cx.role);
+    let finalizer = R::finalizer(cx.role);
+    let patch = intent::release_patch(&cr, cx.role, finalizer);
     let released = patch_object(cx, &cr, &patch).await?;
     steps.iter().for_each(|step| cx.cloud.observations.forget(&step.key));
     tracing::info!(namespace = cr.namespace(), name = cr.name_any(), finalizer, "released");

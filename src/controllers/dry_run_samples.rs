@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::azure::Preview;
 use super::context::sample;
+use super::custom_resource::CustomResource;
 use super::driver::Driver;
 use super::reconciler::CustomResourceReconciler;
 use crate::api::{AzurePrivateLinkService, Role};
@@ -129,7 +130,7 @@ pub(crate) fn written(cr: &AzurePrivateLinkService, preview: &Preview) -> AzureP
         object["status"][&change.field] = change.would_be.clone();
     }
     object["status"]["conditions"] = json!(conditions);
-    object["metadata"]["finalizers"] = json!([preview.role.finalizer()]);
+    object["metadata"]["finalizers"] = json!([AzurePrivateLinkService::finalizer(preview.role)]);
     object["metadata"]["annotations"][preview.role.intent_annotation()] = json!(preview.decision.intent);
     serde_json::from_value(object).unwrap()
 }

@@ -15,7 +15,7 @@ use super::custom_resource::CustomResource;
 use super::decision::{Decision, Lifecycle};
 use super::facts::Facts;
 use super::report::{Report, conditions_patch, fields_patch};
-use crate::api::{Role, held_by};
+use crate::api::Role;
 use crate::engine::cloud::{Cloud, ResourceKind};
 use crate::engine::plan::{Outcome, Step, Verb, Why};
 use crate::engine::resource::Observed;
@@ -166,11 +166,11 @@ impl<C: ServedCloud> Preview<C> {
     ) {
         self.decision = decision.clone();
         self.finalizers = holds;
-        let due = intent::due(cr, self.role, &decision.steps);
+        let due = intent::due(cr, self.role, cr.is_held_by(self.role), &decision.steps);
         let intent = decision.intent.as_deref().filter(|_| due);
-        let intent = intent.filter(|text| intent::patch(cr, self.role, text).is_some());
+        let intent = intent.filter(|text| intent::patch(cr, self.role, R::finalizer(self.role), text).is_some());
         self.intent = intent.and_then(|text| serde_json::from_str(text).ok());
-        let held = held_by(cr, self.role.finalizer());
+        let held = cr.is_held_by(self.role);
         if intent.is_some() && !held && cr.meta().deletion_timestamp.is_none() {
             self.change_finalizer::<R>("set");
         }
@@ -217,13 +217,13 @@ impl<C: ServedCloud> Preview<C> {
     }
 
     fn change_finalizer<R: CustomResource>(&mut self, verb: &'static str) {
-        self.finalizers.push(FinalizerChange {
+        let change = R::finalizer(self.role).map(|finalizer| FinalizerChange {
             verb,
             kind: R::kind(&()),
-            finalizer: self.role.finalizer(),
+            finalizer,
         });
+        self.finalizers.extend(change);
     }
-
     /// A paused custom resource has nothing pending.
     fn note(&mut self, pending: bool) {
         self.pending |= pending && !self.decision.paused;

@@ -4,7 +4,7 @@ use kube::ResourceExt;
 
 use super::custom_resource::CustomResource;
 use super::decision::Lifecycle;
-use crate::api::{ConditionType, Role, Status, held_by};
+use crate::api::{ConditionType, Role, Status};
 use crate::engine::urgency::Urgency;
 use crate::hypershift::conditions;
 
@@ -16,7 +16,7 @@ use crate::hypershift::conditions;
 pub fn urgency<R: CustomResource>(cr: &R, role: Role, lifecycle: Lifecycle, served: usize) -> Urgency {
     let recorded = [
         cr.annotations().contains_key(role.intent_annotation()),
-        held_by(cr, role.finalizer()),
+        cr.is_held_by(role),
     ];
     let generation = cr.meta().generation;
     let holds = |kind: ConditionType| {
@@ -40,6 +40,7 @@ mod tests {
 
     use super::*;
     use crate::api::AzurePrivateLinkService;
+    use crate::api::markers::HO_FINALIZER;
     use crate::controllers::samples;
 
     /// A custom resource of which these conditions of role `ho` are as given.
@@ -58,7 +59,7 @@ mod tests {
             json!({Role::Ho.intent_annotation(): "{}"}),
         );
         cr.metadata.generation = Some(1);
-        cr.finalizers_mut().push(Role::Ho.finalizer().to_owned());
+        cr.finalizers_mut().push(HO_FINALIZER.to_owned());
         cr
     }
 

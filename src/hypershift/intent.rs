@@ -21,28 +21,27 @@ pub fn write<T: Serialize>(intent: &T) -> String {
 }
 
 /// Whether an intent is to be recorded now: before a write, and once an owned resource is there, whoever made it,
-/// because deletion and the other role rely on it. A refusal removes what was recorded of the resource.
-pub fn due<C: Cloud>(cr: &impl ResourceExt, role: Role, steps: &[Step<C>]) -> bool {
+/// because deletion and the other role rely on it. A refusal removes what was recorded of the resource. `held` is
+/// whether the role's finalizer is there.
+pub fn due<C: Cloud>(cr: &impl ResourceExt, role: Role, held: bool, steps: &[Step<C>]) -> bool {
     let recorded = cr.annotations().contains_key(role.intent_annotation());
-    let held = held_by(cr, role.finalizer());
     let is_new = !(recorded && held);
     steps
         .iter()
         .any(|step| step.writes() || (is_new && step.ready().is_some()) || (recorded && step.why == Why::NotOurs))
 }
 
-/// The guarded merge patch that records an intent together with the role's finalizer, unless both are there already.
-pub fn patch(cr: &impl ResourceExt, role: Role, intent: &str) -> Option<Value> {
-    let finalizer = role.finalizer();
+/// The guarded merge patch that records an intent together with the role's `finalizer`, unless both are there already.
+pub fn patch(cr: &impl ResourceExt, role: Role, finalizer: Option<&str>, intent: &str) -> Option<Value> {
     let annotation = role.intent_annotation();
-    let held = held_by(cr, finalizer);
+    let held = finalizer.is_none_or(|finalizer| held_by(cr, finalizer));
     let recorded = cr.annotations().get(annotation);
     if held && recorded.is_some_and(|recorded| recorded == intent) {
         return None;
     }
     let mut finalizers = cr.finalizers().to_vec();
     if !held && cr.meta().deletion_timestamp.is_none() {
-        finalizers.push(finalizer.to_owned());
+        finalizers.extend(finalizer.map(str::to_owned));
     }
     Some(
         json!({"metadata": {"resourceVersion": cr.meta().resource_version, "finalizers": finalizers,
@@ -50,9 +49,13 @@ pub fn patch(cr: &impl ResourceExt, role: Role, intent: &str) -> Option<Value> {
     )
 }
 
-/// The guarded merge patch that removes the role's finalizer and intent.
-pub fn release_patch(cr: &impl ResourceExt, role: Role) -> Value {
-    let finalizers: Vec<&String> = cr.finalizers().iter().filter(|f| *f != role.finalizer()).collect();
+/// The guarded merge patch that removes the role's `finalizer` and intent.
+pub fn release_patch(cr: &impl ResourceExt, role: Role, finalizer: Option<&str>) -> Value {
+    let finalizers: Vec<&String> = cr
+        .finalizers()
+        .iter()
+        .filter(|held| Some(held.as_str()) != finalizer)
+        .collect();
     json!({"metadata": {"resourceVersion": cr.meta().resource_version, "finalizers": finalizers,
         "annotations": {role.intent_annotation(): null}}})
 }
@@ -63,6 +66,7 @@ mod tests {
 
     use super::*;
     use crate::api::AzurePrivateLinkService;
+    use crate::api::markers::{CPO_FINALIZER, HO_FINALIZER};
     use crate::azure::kinds::Kind;
     use crate::azure::plan::{Step, Why};
     use crate::controllers::samples;
@@ -109,9 +113,8 @@ mod tests {
         } else {
             json!({})
         };
-        let mut cr = samples::cr(Value::Null, annotations);
-        cr.metadata.finalizers = held.then(|| vec![Role::Cpo.finalizer().to_owned()]);
-        assert_eq!(due(&cr, Role::Cpo, &[step]), expected);
+        let cr = samples::cr(Value::Null, annotations);
+        assert_eq!(due(&cr, Role::Cpo, held, &[step]), expected);
     }
 
     /// A custom resource that others hold too.
@@ -125,28 +128,28 @@ mod tests {
 
     #[test]
     fn intent_and_finalizer_come_in_one_guarded_patch() {
-        let (own, at) = (Role::Ho.finalizer(), Role::Ho.intent_annotation());
-        let patched = patch(&held_by_others(&[]), Role::Ho, "x").unwrap();
+        let (own, at) = (HO_FINALIZER, Role::Ho.intent_annotation());
+        let patched = patch(&held_by_others(&[]), Role::Ho, Some(HO_FINALIZER), "x").unwrap();
         let expected = json!({"resourceVersion": "7", "finalizers": ["theirs", own], "annotations": {at: "x"}});
         assert_eq!(patched["metadata"], expected);
         let mut recorded = held_by_others(&[own]);
         recorded.annotations_mut().insert(at.to_owned(), "x".to_owned());
-        assert_eq!(patch(&recorded, Role::Ho, "x"), None);
+        assert_eq!(patch(&recorded, Role::Ho, Some(HO_FINALIZER), "x"), None);
     }
 
     #[test]
     fn deleting_object_gets_no_new_finalizer() {
         let mut deleting = held_by_others(&[]);
         deleting.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
-        let patched = patch(&deleting, Role::Ho, "x").unwrap();
+        let patched = patch(&deleting, Role::Ho, Some(HO_FINALIZER), "x").unwrap();
         assert_eq!(patched["metadata"]["finalizers"], json!(["theirs"]));
     }
 
     #[test]
     fn guarded_release_removes_only_our_finalizer_and_intent() {
-        let held = held_by_others(&[Role::Ho.finalizer(), Role::Cpo.finalizer()]);
-        let expected = json!({"resourceVersion": "7", "finalizers": ["theirs", Role::Cpo.finalizer()],
+        let held = held_by_others(&[HO_FINALIZER, CPO_FINALIZER]);
+        let expected = json!({"resourceVersion": "7", "finalizers": ["theirs", CPO_FINALIZER],
             "annotations": {Role::Ho.intent_annotation(): null}});
-        assert_eq!(release_patch(&held, Role::Ho)["metadata"], expected);
+        assert_eq!(release_patch(&held, Role::Ho, Some(HO_FINALIZER))["metadata"], expected);
     }
 }

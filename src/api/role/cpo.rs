@@ -6,7 +6,6 @@ use crate::api::markers;
 /// What has to be known of the role outside its controllers.
 pub(super) const SPEC: RoleSpec = RoleSpec {
     word: "cpo",
-    finalizer: markers::CPO_FINALIZER,
     intent_annotation: markers::CPO_INTENT,
     field_manager: "hyperlink-cpo",
     replaces: Some("hypershift-controlplane-manager"),

@@ -6,7 +6,6 @@ use crate::api::markers;
 /// What has to be known of the role outside its controllers.
 pub(super) const SPEC: RoleSpec = RoleSpec {
     word: "ho",
-    finalizer: markers::HO_FINALIZER,
     intent_annotation: markers::HO_INTENT,
     field_manager: "hyperlink-ho",
     replaces: Some("hypershift-operator-manager"),

@@ -14,8 +14,6 @@ pub mod ho;
 pub struct RoleSpec {
     /// The flag's value, the metric label, the word in logs.
     pub word: &'static str,
-    /// The finalizer that it keeps on the custom resource.
-    pub finalizer: &'static str,
     /// The annotation on the custom resource in which it records what it is about to create.
     pub intent_annotation: &'static str,
     /// The field manager of its server-side applies.
@@ -29,6 +27,8 @@ pub struct RoleSpec {
 pub struct RolePart {
     /// The role.
     pub role: Role,
+    /// The finalizer that it keeps there.
+    pub finalizer: &'static str,
     /// The conditions that only this role writes.
     pub conditions: &'static [ConditionType],
     /// The one of them that sums up those of all roles, if one does.
@@ -78,11 +78,6 @@ impl Role {
         self.spec().word
     }
 
-    /// The finalizer that this role keeps on the custom resource.
-    pub fn finalizer(self) -> &'static str {
-        self.spec().finalizer
-    }
-
     /// The annotation on the custom resource in which this role records what it is about to create.
     pub fn intent_annotation(self) -> &'static str {
         self.spec().intent_annotation
@@ -124,12 +119,6 @@ impl std::str::FromStr for Role {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::prune::is_known_finalizer;
-
-    #[test]
-    fn watches_keep_the_finalizer_of_every_role() {
-        assert!(Role::ALL.iter().all(|role| is_known_finalizer(role.finalizer())));
-    }
 
     #[test]
     fn each_role_is_read_back_from_its_word() {

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::api::role::RolePart;
-use crate::api::{ConditionType, Reason, Role, other_writer};
+use crate::api::{ConditionType, Reason, Role, held_by, other_writer};
 use crate::controllers::cloud::ServedCloud;
 use crate::hypershift::conditions::NewCondition;
 
@@ -51,6 +51,16 @@ pub trait CustomResource:
     /// What `role` writes; nothing if it does not serve the custom resource.
     fn part(role: Role) -> Option<&'static RolePart> {
         Self::PARTS.iter().find(|part| part.role == role)
+    }
+
+    /// The finalizer that `role` keeps, if it serves the custom resource.
+    fn finalizer(role: Role) -> Option<&'static str> {
+        Self::part(role).map(|part| part.finalizer)
+    }
+
+    /// Whether `role` keeps its finalizer here now.
+    fn is_held_by(&self, role: Role) -> bool {
+        Self::finalizer(role).is_some_and(|finalizer| held_by(self, finalizer))
     }
 
     /// The conditions that only `role` writes.

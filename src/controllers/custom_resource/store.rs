@@ -64,10 +64,10 @@ impl Namespace {
             self.staying.insert(Holder::of(cr));
             return;
         }
-        if held_by(cr, role.finalizer()) {
+        if cr.is_held_by(role) {
             self.deleting_of_role.insert(Holder::of(cr));
         }
-        if Role::ALL.iter().any(|role| held_by(cr, role.finalizer())) {
+        if Role::ALL.iter().any(|role| cr.is_held_by(*role)) {
             self.deleting_of_any.insert(Holder::of(cr));
         }
     }
@@ -222,7 +222,7 @@ impl<R: ServedResource> CustomResourceStore<R> {
     /// deleted and that the role holds.
     pub fn serves(&self, cr: &R) -> bool {
         let is_deleting = cr.meta().deletion_timestamp.is_some();
-        if is_deleting && !held_by(cr, self.role.finalizer()) {
+        if is_deleting && !cr.is_held_by(self.role) {
             return false;
         }
         let state = self.state();

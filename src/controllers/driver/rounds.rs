@@ -6,6 +6,7 @@ use tokio::time::Instant;
 use super::{Driver, Times, decided, event_targets, gone, record, to_instant};
 use crate::controllers::cloud::ListFacts;
 use crate::controllers::context::Context;
+use crate::controllers::custom_resource::CustomResource;
 use crate::controllers::decision::{Decision, Lifecycle};
 use crate::controllers::event;
 use crate::controllers::facts::Facts;
@@ -100,7 +101,7 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
         decision: &Decision<CloudOf<C>>,
     ) -> Result<C::Object, ReconcileError> {
         let cx = self.cx;
-        let due = intent::due(&cr, cx.role, &decision.steps);
+        let due = intent::due(&cr, cx.role, cr.is_held_by(cx.role), &decision.steps);
         let Some(intent) = decision.intent.as_deref().filter(|_| due) else {
             return Ok(cr);
         };

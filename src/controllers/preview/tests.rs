@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::AzurePrivateLinkService;
 use crate::api::Reason;
+use crate::api::markers::CPO_FINALIZER;
 use crate::azure::arm::error::ArmError;
 use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
@@ -135,7 +136,7 @@ fn intent_and_finalizer_come_before_the_first_write_only() {
 
     let recorded = json!({Role::Cpo.intent_annotation(): r#"{"cluster":"example"}"#});
     let mut held = ready(recorded);
-    held.metadata.finalizers = Some(vec![Role::Cpo.finalizer().to_owned()]);
+    held.metadata.finalizers = Some(vec![CPO_FINALIZER.to_owned()]);
     let again = with_step(&held, put());
     assert_eq!((again.intent, again.finalizers), (None, Vec::new()));
 }

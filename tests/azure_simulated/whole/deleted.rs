@@ -79,5 +79,7 @@ async fn control_plane_deleted_before_the_first_put_gets_no_endpoint() {
 
 fn has_cpo_finalizer(cr: &AzurePrivateLinkService) -> bool {
     let finalizers = cr.metadata.finalizers.iter().flatten();
-    finalizers.into_iter().any(|one| one == Role::Cpo.finalizer())
+    finalizers
+        .into_iter()
+        .any(|one| one == hyperlink::api::markers::CPO_FINALIZER)
 }
