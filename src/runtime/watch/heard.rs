@@ -172,15 +172,21 @@ mod tests {
 
     #[tokio::test]
     async fn second_controller_has_what_the_first_one_has_taken() {
-        let events = listed(cluster(json!({}))).into_iter().map(Ok);
+        let watched = [listed(cluster(json!({}))), vec![Event::Delete(cluster(json!({})))]].concat();
+        let events = watched.into_iter().map(Ok);
         let (first, second) = twice(stream::iter(events.chain([Err(watcher::Error::NoResourceVersion)])));
         let mut second = std::pin::pin!(second);
         assert!(second.next().now_or_never().is_none());
-        assert_eq!(first.count().await, 4);
+        assert_eq!(first.count().await, 5);
         let taken: Vec<_> = second.collect().await;
         assert!(matches!(
             &taken[..],
-            [Ok(Event::Init), Ok(Event::InitApply(_)), Ok(Event::InitDone)]
+            [
+                Ok(Event::Init),
+                Ok(Event::InitApply(_)),
+                Ok(Event::InitDone),
+                Ok(Event::Delete(_))
+            ]
         ));
     }
 }
