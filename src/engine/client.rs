@@ -30,6 +30,15 @@ impl Reconcile {
         }
     }
 
+    /// The same reconcile, as it reads what it knows to be ready.
+    #[must_use]
+    pub(crate) fn verifying(self) -> Self {
+        Self {
+            urgency: Urgency::Verification,
+            ..self
+        }
+    }
+
     /// The same reconcile, for which somebody waits from now on.
     #[must_use]
     pub fn awaited(self) -> Self {

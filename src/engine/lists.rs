@@ -31,7 +31,7 @@ pub async fn in_time<E: Failure>(list: impl Future<Output = Result<Vec<Value>, E
     tokio::time::timeout(LIST_TIMEOUT, list).await.map_err(slow)?
 }
 
-/// How long a caller for whom somebody waits waits for a list that another caller reads. After that it reads its
+/// How long a caller waits for a list that another caller reads, if somebody waits for its read. After that it reads its
 /// resource by itself.
 const AWAITED_PATIENCE: Duration = Duration::from_secs(5);
 /// How long any other caller waits, from when the reader began.

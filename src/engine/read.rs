@@ -13,6 +13,7 @@ use super::first_read::FirstRead;
 use super::inventory::{Inventory, Listed, Unlisted};
 use super::observation_cache::{ObservationCache, Operation};
 use super::resource::{Observed, Progress};
+use super::urgency::Urgency;
 
 /// What reads need.
 #[derive(Clone, Copy)]
@@ -36,8 +37,12 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
         let now = Instant::now();
         let is_awaited = self.reconcile.urgency.is_awaited();
         let fresh = self.observations.fresh(key, now);
-        if let Some(observed) = fresh.filter(|_| !(is_awaited && self.observations.is_put_off(key))) {
+        let is_put_off = is_awaited && self.observations.is_put_off(key);
+        if let Some(observed) = fresh.filter(|_| !is_put_off) {
             return observed;
+        }
+        if is_awaited && !is_put_off && self.observations.is_only_due(key, now) {
+            return self.verifying().get(kind, key).await;
         }
         if !self.observations.knows(key) && key.parent().is_some_and(|parent| self.observations.made_here(&parent)) {
             return Observed::Absent;
@@ -53,6 +58,16 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
                 self.observations.listed(key, listed, Instant::now());
                 observed
             }
+        }
+    }
+
+    /// The same reader, for what is only verified: the budgets are for what somebody waits for.
+    fn verifying(&self) -> Self {
+        Self {
+            client: self.client,
+            observations: self.observations,
+            inventory: self.inventory,
+            reconcile: self.reconcile.verifying(),
         }
     }
 
@@ -75,6 +90,7 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
         let listed = match self.listed(kind, key).await {
             Err(Unlisted::Pending) if !self.reconcile.urgency.is_awaited() => {
                 if let Some(known) = self.observations.known_until_listed(key, Instant::now()) {
+                    self.note_passed_over(key);
                     return known;
                 }
                 None
@@ -103,10 +119,21 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
         if self.reconcile.urgency.is_awaited() || !is_limited {
             return self.read_failed(kind, key, error);
         }
-        let known = self.observations.postpone(key, &error, Instant::now());
-        let observed = known.unwrap_or_else(|| self.read_failed(kind, key, error));
-        self.observations.passed_over(key);
-        observed
+        let Some(known) = self.observations.postpone(key, &error, Instant::now()) else {
+            let observed = self.read_failed(kind, key, error);
+            self.observations.passed_over(key);
+            return observed;
+        };
+        self.note_passed_over(key);
+        known
+    }
+
+    /// Notes that a read of what is known was not sent, for a later reconcile that waits. One that waits and verifies has
+    /// no use for it.
+    fn note_passed_over(&self, key: &C::Key) {
+        if self.reconcile.urgency != Urgency::Verification {
+            self.observations.passed_over(key);
+        }
     }
 
     /// Whether a resource that this process deletes is gone, by the parent's count of such resources, if the parent has

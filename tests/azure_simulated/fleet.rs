@@ -127,7 +127,8 @@ pub(crate) fn internal(n: usize) -> String {
     format!("c{n}.hypershift.local")
 }
 
-fn zone_with_content(n: usize, name: &str, records: [&str; 2]) -> Group {
+/// A zone of the nth cluster with its link and records.
+pub(crate) fn zone_with_content(n: usize, name: &str, records: [&str; 2]) -> Group {
     let zone = zone(n, name);
     let link = VirtualNetworkLink {
         id: zone

@@ -205,11 +205,14 @@ async fn failed_list_is_replaced_by_single_reads_until_it_is_answered() {
     assert_eq!(fleet.single_reads("/privateLinkServices/"), 0);
 }
 
+#[rstest]
+#[case::at_rest(Urgency::Routine { served: MANY })]
+#[case::somebody_waits_for_something_else(Urgency::Awaited)]
 #[tokio::test(start_paused = true)]
-async fn list_that_never_comes_holds_nobody_for_long() {
+async fn list_that_never_comes_holds_nobody_for_long(#[case] urgency: Urgency) {
     let mut fleet = at_rest(MANY).await;
     sleep(ROUND).await;
-    fleet.sim.urgency = Urgency::Routine { served: MANY };
+    fleet.sim.urgency = urgency;
     let path = json!({"path": "/privateLinkServices$", "times": 1_000});
     fleet.sim.faults(&[(path, json!({"delay_ms": 3_600_000}))]);
     let times = read_at_once(&fleet).await;
@@ -220,28 +223,6 @@ async fn list_that_never_comes_holds_nobody_for_long() {
         "{times:?}"
     );
     assert_eq!(fleet.sim.calls(), "GET GET", "the list, and one by its reader");
-}
-
-/// Who waits is not left without an answer: it gets that of a single read.
-#[tokio::test(start_paused = true)]
-async fn list_that_never_comes_is_replaced_for_those_who_wait() {
-    let mut fleet = at_rest(MANY).await;
-    sleep(ROUND).await;
-    let path = json!({"path": "/privateLinkServices$", "times": 1_000});
-    fleet.sim.faults(&[(path, json!({"delay_ms": 3_600_000}))]);
-    fleet.sim.urgency = Urgency::Awaited;
-    let times = read_at_once(&fleet).await;
-    assert!(
-        times.iter().filter(|time| time.as_secs() == 5).count() == MANY - 1,
-        "{times:?}"
-    );
-    assert_eq!(
-        (
-            fleet.calls_to("/privateLinkServices"),
-            fleet.single_reads("/privateLinkServices/")
-        ),
-        (1, MANY)
-    );
     let calls = fleet.sim.counted.calls.lock().unwrap();
     let given_up = calls
         .iter()

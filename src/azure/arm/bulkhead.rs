@@ -97,10 +97,10 @@ impl Bulkhead {
     /// A permit for one request. The class of the failure if too many are under way: `Down` if they do not come back.
     pub(super) async fn enter(&self, subscription: &SubscriptionId, urgency: Urgency) -> Result<Permit, Class> {
         let lane = self.lane(subscription);
-        let of_routine = if urgency.is_awaited() {
-            None
-        } else {
-            Some(lane.take(&lane.routine).await?)
+        // A verification is a call of a reconcile that waits: without an answer it would know nothing.
+        let of_routine = match urgency {
+            Urgency::Routine { .. } => Some(lane.take(&lane.routine).await?),
+            Urgency::Awaited | Urgency::New | Urgency::Verification => None,
         };
         let permit = lane.take(&lane.permits).await?;
         let number = {

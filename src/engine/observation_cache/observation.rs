@@ -13,6 +13,10 @@ use crate::cloud::Cloud;
 use crate::inventory::{Listed, version};
 use crate::resource::{Observed, Progress};
 
+/// How long what is known of a ready resource stands while the budget allows no read of it, where somebody waits for the
+/// reconcile: longer than 500 clusters of one subscription take to be made, and not much longer.
+const STANDS_FOR: Duration = Duration::from_secs(2_700);
+
 /// How long a ready resource is not read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hold {
@@ -52,8 +56,8 @@ pub(super) struct Observation<C: Cloud> {
     passed_over: bool,
     /// When something else last called in question what was observed. A read soon after that may still show what was.
     questioned: Option<Instant>,
-    /// Whether it is ready and not invalidated: then a list that shows it unchanged saves a read.
-    listable: bool,
+    /// Whether it is ready and not invalidated.
+    ready: bool,
     /// The fingerprint of it in a list when it was last read.
     listed: Option<u64>,
     /// Whether the last read had another version than the list before it.
@@ -81,7 +85,7 @@ impl<C: Cloud> Observation<C> {
             deferral: None,
             passed_over: false,
             questioned: None,
-            listable: false,
+            ready: false,
             listed: None,
             behind: false,
             inside: Inside::default(),
@@ -130,7 +134,7 @@ impl<C: Cloud> Observation<C> {
         } else {
             self.absence.note_ready();
         }
-        self.listable = observed
+        self.ready = observed
             .found()
             .is_some_and(|body| C::progress(body) == Progress::Ready);
         self.listed = None;
@@ -157,7 +161,7 @@ impl<C: Cloud> Observation<C> {
 
     /// Notes that the cloud accepted a write: a list does not show its effect.
     pub(super) fn note_written(&mut self) {
-        self.listable = false;
+        self.ready = false;
         self.questioned = None;
         self.absence.note_written();
     }
@@ -179,7 +183,7 @@ impl<C: Cloud> Observation<C> {
     /// Stores the fingerprint in a list that was started before the resource was read. If the two have other versions,
     /// the read may be behind the list: it is repeated when none is behind any more, and that one counts in any case.
     pub(super) fn note_listed(&mut self, listed: Listed, now: Instant) {
-        if !self.listable {
+        if !self.ready {
             return;
         }
         let read = self.found().as_ref().and_then(version::<C>);
@@ -197,7 +201,7 @@ impl<C: Cloud> Observation<C> {
 
     /// Whether a list shows it as it was when it was last read.
     pub(super) fn is_unchanged(&self, listed: Listed) -> bool {
-        self.listable && self.listed == Some(listed.fingerprint)
+        self.ready && self.listed == Some(listed.fingerprint)
     }
 
     /// What was observed before, as a list shows it unchanged.
@@ -213,7 +217,7 @@ impl<C: Cloud> Observation<C> {
     pub(super) fn note_only_listed(&mut self, listed: Listed, hold: Hold) {
         self.read_at = listed.observed;
         self.only_listed = true;
-        if self.listable {
+        if self.ready {
             self.listed = Some(listed.fingerprint);
             self.hold_from(listed.observed, hold);
         }
@@ -234,17 +238,28 @@ impl<C: Cloud> Observation<C> {
     pub(super) fn list_since(&self, max_age: Duration, now: Instant) -> Option<Instant> {
         let oldest = now.checked_sub(max_age).unwrap_or(self.read_at).max(self.read_at);
         let from = self.listed_from(now);
-        self.listable.then(|| from.map_or(oldest, |from| from.max(oldest)))
+        self.is_listable().then(|| from.map_or(oldest, |from| from.max(oldest)))
+    }
+
+    /// Whether it is ready, and a list that shows it unchanged saves its next read.
+    fn is_listable(&self) -> bool {
+        self.ready && !self.by_itself
     }
 
     /// Whether a list saves a read of it.
     pub(super) fn is_of_a_list(&self) -> bool {
-        self.listable || self.deferral.is_some()
+        self.is_listable() || self.deferral.is_some()
+    }
+
+    /// Whether the resource is known to be ready, was read not long ago, and nothing has called that in question.
+    pub(super) fn is_only_due(&self, now: Instant) -> bool {
+        let is_recent = now.saturating_duration_since(self.read_at) < STANDS_FOR;
+        self.ready && self.questioned.is_none() && is_recent
     }
 
     /// What is known of a ready resource.
     pub(super) fn known(&self) -> Option<Observed<C>> {
-        self.observed().filter(|_| self.listable)
+        self.observed().filter(|_| self.ready)
     }
 
     /// Makes the next read of a ready resource due then. A write must not rely on what is known of it.
@@ -258,7 +273,7 @@ impl<C: Cloud> Observation<C> {
     pub(super) fn due_at(&mut self, when: Instant) {
         self.due = when;
         self.good_until = when;
-        self.listable = false;
+        self.ready = false;
     }
 
     /// Makes the next read due then, if it is not due sooner, whatever a list shows.
@@ -266,20 +281,22 @@ impl<C: Cloud> Observation<C> {
         self.due_at(self.due.min(when));
     }
 
-    /// Makes the next read due then, if it would be due later.
+    /// Makes the next read due then, if it would be due later, and one of the resource itself.
     pub(super) fn read_by(&mut self, when: Instant) {
         if self.due > when {
-            self.due_at(when);
+            self.due = when;
+            self.good_until = when;
+            self.by_itself = true;
         }
     }
 
     /// Makes the next read due now, by a list that was started after now or by itself, if the resource is ready or was
     /// not read yet.
     pub(super) fn suspect(&mut self, now: Instant) {
-        if !self.is_of_a_list() {
+        if !self.ready && self.deferral.is_none() {
             return;
         }
-        if self.listable {
+        if self.ready {
             self.read_at = now;
             self.only_listed = true;
         }
@@ -302,7 +319,7 @@ impl<C: Cloud> Observation<C> {
 
     /// Holds it for longer, if itself was last read, after `since`, and nothing has called that in question.
     pub(super) fn prolong(&mut self, hold: Hold, since: Instant) {
-        if self.listable && !self.only_listed && self.questioned.is_none() && self.read_at >= since {
+        if self.is_listable() && !self.only_listed && self.questioned.is_none() && self.read_at >= since {
             self.hold_from(self.read_at, hold);
         }
     }

@@ -159,7 +159,6 @@ impl<C: Cloud> ObservationCache<C> {
         self.edit(key, |entry| {
             let known = entry.observation.known()?;
             entry.observation.postpone(now + LIST_ENDS_IN);
-            entry.observation.note_passed_over();
             Some(known)
         })
         .flatten()
@@ -174,6 +173,12 @@ impl<C: Cloud> ObservationCache<C> {
     /// Notes that a read of the resource was not sent because nobody waited for it.
     pub fn passed_over(&self, key: &C::Key) {
         self.edit(key, |entry| entry.observation.note_passed_over());
+    }
+
+    /// Whether the resource is known to be ready, was read not long ago, and nothing has called that in question: its
+    /// read is only due.
+    pub(crate) fn is_only_due(&self, key: &C::Key, now: Instant) -> bool {
+        self.holds(key, |entry| entry.observation.is_only_due(now))
     }
 
     /// Whether a read was put off that somebody who waits gets at once.

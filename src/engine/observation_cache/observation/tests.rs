@@ -114,3 +114,18 @@ async fn due_read_is_only_moved_to_an_earlier_time() {
     observation.read_by(now + Duration::from_secs(5));
     assert_eq!(observation.due(), now + Duration::from_secs(5));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_known_stands_for_a_time_and_without_question_only() {
+    let now = Instant::now();
+    let (known, mut questioned, mut invalidated) = (ready(now), ready(now), ready(now));
+    let last = now + STANDS_FOR - Duration::from_millis(1);
+    assert!(known.is_only_due(last) && !known.is_only_due(now + STANDS_FOR));
+    // One that was just made has to be read by itself, and can be suspected too.
+    questioned.read_by(now + Duration::from_secs(5));
+    assert!(questioned.is_only_due(now));
+    questioned.suspect(now);
+    assert_eq!((questioned.is_only_due(now), questioned.due()), (false, now));
+    invalidated.invalidate(now);
+    assert!(!invalidated.is_only_due(now));
+}
