@@ -34,6 +34,19 @@ condition_types! {
     AzurePrivateLinkServiceAvailable,
 }
 
+impl ConditionType {
+    /// The reason of the condition while it holds.
+    pub fn success(self) -> Reason {
+        match self {
+            Self::AzureInternalLoadBalancerAvailable
+            | Self::AzurePLSCreated
+            | Self::AzurePrivateEndpointAvailable
+            | Self::AzurePrivateDNSAvailable
+            | Self::AzurePrivateLinkServiceAvailable => Reason::AzureSuccess,
+        }
+    }
+}
+
 /// The status of a condition that Hyperlink writes. Never Unknown: HyperShift's aggregation counts that as good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use hyperlink_engine::cloud::Cloud;
 use hyperlink_engine::resource::Progress;
 use serde_json::{Map, Value};
 
 use crate::arm::id::ResourceId;
+use crate::cloud::Arm;
 
 /// Reads `properties.provisioningState`. A missing one means ready, an unknown one means in progress
 /// (<https://learn.microsoft.com/azure/azure-resource-manager/management/async-operations>).
 pub fn progress(body: &Value) -> Progress {
-    match body.pointer("/properties/provisioningState").and_then(Value::as_str) {
+    match Arm::state(body) {
         None | Some("Succeeded") => Progress::Ready,
         Some("Failed" | "Canceled") => Progress::Failed,
         Some("Deleting") => Progress::Deleting,

@@ -60,6 +60,27 @@ pub enum Condition {
     Unchanged(String),
 }
 
+/// What a write goes to.
+#[derive(Debug)]
+pub struct WriteTarget<'a, C: Cloud> {
+    /// The resource's kind.
+    pub kind: C::Kind,
+    /// The resource's key.
+    pub key: &'a C::Key,
+    /// The resource as it was read before the write; none if it was not there, or only another resource shows it.
+    /// A cloud that names its resources itself finds the name here.
+    pub found: Option<&'a Value>,
+}
+
+// Derived, they would ask that keys are `Copy`.
+impl<C: Cloud> Clone for WriteTarget<'_, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<C: Cloud> Copy for WriteTarget<'_, C> {}
+
 /// The answer to a write that the cloud accepted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Accepted<C: Cloud> {
@@ -128,8 +149,7 @@ pub trait CloudClient<C: Cloud>: Send + Sync {
     fn put(
         &self,
         reconcile: Reconcile,
-        kind: C::Kind,
-        key: &C::Key,
+        target: WriteTarget<'_, C>,
         body: &Value,
         condition: &Condition,
     ) -> impl Future<Output = Result<Accepted<C>, WriteError<C::Error>>> + Send;
@@ -138,8 +158,7 @@ pub trait CloudClient<C: Cloud>: Send + Sync {
     fn delete(
         &self,
         reconcile: Reconcile,
-        kind: C::Kind,
-        key: &C::Key,
+        target: WriteTarget<'_, C>,
         condition: &Condition,
     ) -> impl Future<Output = Result<Accepted<C>, WriteError<C::Error>>> + Send;
 

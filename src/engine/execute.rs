@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::client::{Accepted, CloudClient, Condition, Execution, Reconcile, WriteError};
+use super::client::{Accepted, CloudClient, Condition, Execution, Reconcile, WriteError, WriteTarget};
 use super::cloud::{Cloud, Key, ResourceKind};
 use super::failure::Failure;
 use super::inventory::Inventory;
@@ -73,13 +73,18 @@ async fn send<C: Cloud>(
     reconcile: Reconcile,
 ) -> Outcome<C> {
     let began = Instant::now();
+    let target = WriteTarget {
+        kind: step.kind,
+        key: &step.key,
+        found: step.found.as_ref(),
+    };
     let answered = match &step.verb {
         Verb::Put(body) => client
-            .put(reconcile, step.kind, &step.key, body, &condition(step))
+            .put(reconcile, target, body, &condition(step))
             .await
             .map(|answer| put_outcome(step, observations, answer)),
         _ => client
-            .delete(reconcile, step.kind, &step.key, &delete_condition(step))
+            .delete(reconcile, target, &delete_condition(step))
             .await
             .map(|answer| delete_outcome(step, observations, &answer)),
     };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::client::{self, Accepted, Condition, Execution, OperationState, Reconcile, WriteError};
+use super::client::{self, Accepted, Condition, Execution, OperationState, Reconcile, WriteError, WriteTarget};
 use super::cloud::{self, Cloud, ResourceKind};
 use super::failure::{Class, Failure};
 use super::kind_rules::{KindRules, ListRules, WriteTimes};
@@ -287,25 +287,25 @@ impl client::CloudClient<Sample> for FakeClient {
     async fn put(
         &self,
         _: Reconcile,
-        _: Kind,
-        key: &Key,
+        target: WriteTarget<'_, Sample>,
         body: &Value,
         condition: &Condition,
     ) -> Result<Accepted<Sample>, WriteError<Error>> {
         let mut created = body.clone();
-        created["name"] = json!(key.to_string());
+        created["name"] = json!(target.key.to_string());
         created["given_id"] = json!(format!("i-{}", self.0.lock().unwrap().operations.len()));
-        Ok(self.write(format!("put {key} {condition:?}"), key, Some(created)))
+        Ok(self.write(format!("put {} {condition:?}", target.key), target.key, Some(created)))
     }
 
     async fn delete(
         &self,
         _: Reconcile,
-        _: Kind,
-        key: &Key,
+        target: WriteTarget<'_, Sample>,
         condition: &Condition,
     ) -> Result<Accepted<Sample>, WriteError<Error>> {
-        Ok(self.write(format!("delete {key} {condition:?}"), key, None))
+        let given_id = target.found.map_or("", Sample::instance);
+        let call = format!("delete {} {given_id} {condition:?}", target.key);
+        Ok(self.write(call, target.key, None))
     }
 
     async fn poll(&self, _: Reconcile, _: Kind, key: &Key, operation: &u32) -> Result<OperationState<Error>, Error> {

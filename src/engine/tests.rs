@@ -104,7 +104,7 @@ async fn resource_lives_in_a_cloud_that_names_it_itself() {
     assert_eq!(run.client.calls(), Vec::<String>::new());
 
     run.reconcile(absent).await;
-    assert_eq!(run.client.calls(), ["delete a Unchanged(\"i-0\")"]);
+    assert_eq!(run.client.calls(), ["delete a i-0 Unchanged(\"i-0\")"]);
     for _ in 0..2 {
         run.reconcile(absent).await;
     }

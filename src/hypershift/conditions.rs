@@ -1,11 +1,11 @@
-//! How conditions are built, merged, compared and summarised. Pure: the caller brings the time.
+//! How conditions are built, merged and compared. Pure: the caller brings the time.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Status};
+use crate::api::{ConditionType, Reason, Status};
 use crate::engine::failure::Class;
 
 /// A condition that was just decided; when it last changed is not known yet.
@@ -21,17 +21,17 @@ pub struct NewCondition {
     pub message: String,
     /// `metadata.generation` of the object that it was decided from.
     pub observed_generation: Option<i64>,
-    /// The class of the Azure error that it reports; not stored.
+    /// The class of the cloud's error that it reports; not stored.
     pub class: Option<Class>,
 }
 
 impl NewCondition {
-    /// A condition that holds: reason `AzureSuccess`.
+    /// A condition that holds.
     pub fn holds(kind: ConditionType, message: impl Into<String>, generation: Option<i64>) -> Self {
         NewCondition {
             kind,
             status: Status::True,
-            reason: Reason::AzureSuccess,
+            reason: kind.success(),
             message: message.into(),
             observed_generation: generation,
             class: None,
@@ -92,23 +92,6 @@ pub fn stands(current: &[Condition], own: &[Condition]) -> bool {
         .all(|new| current.iter().any(|old| same_but_for_time(old, new)))
 }
 
-/// `AzurePrivateLinkServiceAvailable`, derived from the other four: those in `own` count as just decided, the others as
-/// `current` has them. False with the reason of the first one that does not hold.
-pub fn summary(current: &[Condition], own: &[NewCondition], generation: Option<i64>) -> NewCondition {
-    const WHOLE: ConditionType = ConditionType::AzurePrivateLinkServiceAvailable;
-    let parts = AzurePrivateLinkService::CONDITIONS
-        .into_iter()
-        .filter(|kind| *kind != WHOLE);
-    match parts.filter_map(|kind| problem_of(kind, current, own)).next() {
-        Some((reason, message)) => NewCondition::fails(WHOLE, reason, message, generation),
-        None => NewCondition::holds(
-            WHOLE,
-            "All Azure Private Link Service resources are available",
-            generation,
-        ),
-    }
-}
-
 /// From when the time to available is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Since {
@@ -157,52 +140,13 @@ pub fn became_available(
     })
 }
 
-fn is_true(condition: &Condition) -> bool {
+/// Whether the condition holds.
+pub fn is_true(condition: &Condition) -> bool {
     condition.status == Status::True.as_str()
 }
 
 fn between(from: Timestamp, to: Timestamp) -> Duration {
     Duration::try_from(to.duration_since(from)).unwrap_or_default()
-}
-
-/// Whether `old` is a load balancer condition that is out of date, because the Private Link Service was created later.
-/// HyperShift's own operator does not report the load balancer when the service exists, and no service exists without
-/// its frontend.
-pub fn is_overtaken(old: &Condition, all: &[Condition]) -> bool {
-    old.type_ == ConditionType::AzureInternalLoadBalancerAvailable.as_str()
-        && get(all, ConditionType::AzurePLSCreated)
-            .is_some_and(|created| is_true(created) && created.last_transition_time.0 > old.last_transition_time.0)
-}
-
-/// Why this condition keeps the path from being available; `None` if it does not.
-fn problem_of(kind: ConditionType, current: &[Condition], own: &[NewCondition]) -> Option<(Reason, String)> {
-    let name = kind.as_str();
-    if let Some(new) = own.iter().find(|new| new.kind == kind) {
-        return (new.status == Status::False).then(|| (new.reason, format!("{name}: {}", new.message)));
-    }
-    match get(current, kind) {
-        Some(old) if old.status == Status::True.as_str() || is_overtaken(old, current) => None,
-        Some(old) => {
-            let reason = Reason::parse(&old.reason).unwrap_or(Reason::AzureError);
-            Some((reason, format!("{name}: {}", old.message)))
-        }
-        // HyperShift's own operator does not report the load balancer when the Private Link Service exists; the service
-        // cannot exist without its frontend.
-        None if kind == ConditionType::AzureInternalLoadBalancerAvailable
-            && get(current, ConditionType::AzurePLSCreated)
-                .is_some_and(|created| created.status == Status::True.as_str()) =>
-        {
-            None
-        }
-        None => {
-            let reason = match kind {
-                ConditionType::AzureInternalLoadBalancerAvailable => Reason::WaitingForLoadBalancer,
-                ConditionType::AzurePLSCreated => Reason::WaitingForPrivateLinkService,
-                _ => Reason::WaitingForPrivateEndpoint,
-            };
-            Some((reason, format!("{name}: not reported yet")))
-        }
-    }
 }
 
 #[cfg(test)]
@@ -308,80 +252,5 @@ mod tests {
         assert!(!stands(&current, &own));
         let own = merge(&[], vec![good(AzurePrivateEndpointAvailable)], NOW);
         assert!(!stands(&current, &own));
-    }
-
-    #[test]
-    fn the_summary_holds_when_all_parts_do() {
-        let current = stored([good(AzureInternalLoadBalancerAvailable), good(AzurePLSCreated)]);
-        let own = [good(AzurePrivateEndpointAvailable), good(AzurePrivateDNSAvailable)];
-        let whole = summary(&current, &own, Some(3));
-        assert_eq!(
-            (whole.kind, whole.status),
-            (AzurePrivateLinkServiceAvailable, Status::True)
-        );
-        assert_eq!(whole.observed_generation, Some(3));
-    }
-
-    #[test]
-    fn the_summary_names_the_first_part_that_does_not_hold() {
-        let parts = &ConditionType::ALL[..4];
-        for first in 0..parts.len() {
-            let all: Vec<_> = parts
-                .iter()
-                .enumerate()
-                .map(|(i, kind)| if i < first { good(*kind) } else { bad(*kind) })
-                .collect();
-            let expected = format!("{}: at work", parts[first].as_str());
-            for (current, own) in [(stored(all.clone()), vec![]), (vec![], all.clone())] {
-                let whole = summary(&current, &own, None);
-                assert_eq!(whole.status, Status::False);
-                assert_eq!(whole.reason, Reason::Provisioning);
-                assert_eq!(whole.message, expected);
-            }
-        }
-    }
-
-    #[test]
-    fn what_was_just_decided_outweighs_what_is_stored() {
-        let current = stored(ConditionType::ALL.map(good));
-        let whole = summary(&current, &[bad(AzurePrivateDNSAvailable)], None);
-        assert_eq!(whole.status, Status::False);
-    }
-
-    #[test]
-    fn a_part_that_nobody_reported_keeps_the_summary_false() {
-        for missing in &ConditionType::ALL[1..4] {
-            let others = ConditionType::ALL.into_iter().filter(|kind| kind != missing);
-            let whole = summary(&stored(others.map(good)), &[], None);
-            assert_eq!(whole.status, Status::False, "{missing:?}");
-            assert_eq!(whole.message, format!("{}: not reported yet", missing.as_str()));
-        }
-        assert_eq!(summary(&[], &[], None).reason, Reason::WaitingForLoadBalancer);
-    }
-
-    #[test]
-    fn working_link_service_implies_an_unreported_load_balancer() {
-        let current = stored(ConditionType::ALL[1..4].iter().copied().map(good));
-        assert_eq!(summary(&current, &[], None).status, Status::True);
-    }
-
-    #[test]
-    fn link_service_implies_a_load_balancer_that_failed_before() {
-        let mut current = stored(ConditionType::ALL.map(good));
-        current[0].status = "False".into();
-        assert_eq!(summary(&current, &[], None).status, Status::False, "of the same time");
-        current[1].last_transition_time = Time(NOW);
-        assert_eq!(summary(&current, &[], None).status, Status::True);
-        current[1].status = "False".into();
-        assert_eq!(summary(&current, &[], None).status, Status::False);
-    }
-
-    #[test]
-    fn foreign_reason_or_status_keeps_the_summary_false() {
-        let mut current = stored(ConditionType::ALL.map(good));
-        current[1].status = "Unknown".into();
-        current[1].reason = "Whatever".into();
-        let whole = summary(&current, &[], None);
-        assert_eq!((whole.status, whole.reason), (Status::False, Reason::AzureError));
     }
 }

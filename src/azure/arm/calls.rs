@@ -1,6 +1,8 @@
 //! The calls of the engine, as the client sends them.
 
-use hyperlink_engine::client::{self, Accepted, Condition, Execution, OperationState, Reconcile, WriteError};
+use hyperlink_engine::client::{
+    self, Accepted, Condition, Execution, OperationState, Reconcile, WriteError, WriteTarget,
+};
 use serde_json::Value;
 use url::Url;
 
@@ -25,24 +27,22 @@ impl client::CloudClient<Arm> for Client {
     async fn put(
         &self,
         reconcile: Reconcile,
-        kind: Kind,
-        id: &ResourceId,
+        target: WriteTarget<'_, Arm>,
         body: &Value,
         condition: &Condition,
     ) -> Result<Accepted<Arm>, WriteError<ArmError>> {
-        let answer = self.put(reconcile, kind, id, body, condition).await?;
-        Ok(accepted(answer, id))
+        let answer = self.put(reconcile, target.kind, target.key, body, condition).await?;
+        Ok(accepted(answer, target.key))
     }
 
     async fn delete(
         &self,
         reconcile: Reconcile,
-        kind: Kind,
-        id: &ResourceId,
+        target: WriteTarget<'_, Arm>,
         condition: &Condition,
     ) -> Result<Accepted<Arm>, WriteError<ArmError>> {
-        let answer = self.delete(reconcile, kind, id, condition).await?;
-        Ok(accepted(answer, id))
+        let answer = self.delete(reconcile, target.kind, target.key, condition).await?;
+        Ok(accepted(answer, target.key))
     }
 
     async fn poll(

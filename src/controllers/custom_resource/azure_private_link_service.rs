@@ -8,6 +8,7 @@ use crate::api::markers::{READ_ANNOTATIONS, SERVICES};
 use crate::api::role::RolePart;
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role};
 use crate::azure::cloud::Arm;
+use crate::hypershift::azure::summary::summary;
 use crate::hypershift::conditions::{self, NewCondition};
 
 impl CustomResource for AzurePrivateLinkService {
@@ -37,7 +38,7 @@ impl CustomResource for AzurePrivateLinkService {
     }
 
     fn summary(&self, own: &[NewCondition]) -> Option<NewCondition> {
-        Some(conditions::summary(self.conditions(), own, self.metadata.generation))
+        Some(summary(self.conditions(), own, self.metadata.generation))
     }
 
     fn is_locked_for_others(&self, role: Role) -> bool {

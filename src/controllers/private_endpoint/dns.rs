@@ -21,6 +21,7 @@ use crate::engine::plan::{Verb, ensure_present};
 use crate::engine::resource::{Owned, Progress, Resource};
 use crate::hypershift::azure::names;
 use crate::hypershift::identity::Identity;
+use crate::hypershift::names::{INTERNAL_RECORDS, internal_zone as internal_zone_name};
 
 /// Which of the two zones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,10 +87,10 @@ pub fn desired_zones(scope: DnsScope<'_>, identity: &Identity) -> Result<Vec<Des
 }
 
 fn internal_zone(scope: DnsScope<'_>, identity: &Identity) -> Result<DesiredZone, IdError> {
-    let domain = names::internal_zone(&identity.name);
+    let domain = internal_zone_name(&identity.name);
     let link = names::internal_link(scope.cr);
     let internal = zone(Part::Internal, scope, identity, &domain, &link)?;
-    let records = records(&internal.zone.id, identity, &names::INTERNAL_RECORDS)?;
+    let records = records(&internal.zone.id, identity, &INTERNAL_RECORDS)?;
     Ok(DesiredZone {
         all_records: records.clone(),
         records,

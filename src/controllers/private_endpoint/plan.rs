@@ -23,6 +23,7 @@ use crate::hypershift::azure::intent::CpoIntent;
 use crate::hypershift::azure::names;
 use crate::hypershift::identity::Identity;
 use crate::hypershift::intent;
+use crate::hypershift::names::internal_zone;
 use crate::hypershift::problem::Problem;
 
 /// What a decision for a custom resource is made from, as Kubernetes shows it.
@@ -207,7 +208,7 @@ pub fn build(
         ..Decision::default()
     };
     let names = Names {
-        internal_zone: Some(names::internal_zone(&control_plane.identity.name)),
+        internal_zone: Some(internal_zone(&control_plane.identity.name)),
         shadowing: shadowing(&desired.zones, &control_plane.public),
         zones: desired.zones,
         other_controller: state.other_controller.clone(),

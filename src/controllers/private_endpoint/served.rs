@@ -8,6 +8,7 @@ use crate::api::{AzurePrivateLinkService, AzurePrivateLinkServiceStatus, Reason,
 use crate::azure::arm::id::same;
 use crate::controllers::azure::Decision;
 use crate::controllers::custom_resource::CustomResource;
+use crate::hypershift::azure::summary;
 use crate::hypershift::conditions;
 use crate::hypershift::problem::Problem;
 
@@ -103,7 +104,7 @@ fn verdicts(cr: &AzurePrivateLinkService) -> impl Iterator<Item = (Reason, &Cond
 /// The HO role's conditions that are False and up to date.
 fn ho_refusals(status: &AzurePrivateLinkServiceStatus) -> impl Iterator<Item = &Condition> {
     let refused = ho_conditions(status).filter(|condition| condition.status == Status::False.as_str());
-    refused.filter(|condition| !conditions::is_overtaken(condition, &status.conditions))
+    refused.filter(|condition| !summary::is_overtaken(condition, &status.conditions))
 }
 
 /// Whether the HO role refuses the cluster for this reason.

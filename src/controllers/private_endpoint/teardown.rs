@@ -27,6 +27,7 @@ use crate::hypershift::azure::intent::CpoIntent;
 use crate::hypershift::azure::names;
 use crate::hypershift::identity::Identity;
 use crate::hypershift::intent;
+use crate::hypershift::names::{cluster_of_internal_zone, fits_namespace};
 
 /// The steps that delete what a custom resource has, when it or its control plane is deleted. All are gone or left when
 /// nothing of the cluster exists any more.
@@ -179,7 +180,7 @@ pub(super) fn hinted(cr: &AzurePrivateLinkService) -> Option<Identity> {
 /// The identity in the intent, if its cluster can live in this namespace.
 fn recorded(cr: &AzurePrivateLinkService) -> Option<Identity> {
     let intent: CpoIntent = intent::read(cr.annotations().get(CPO_INTENT))?;
-    names::fits_namespace(&intent.cluster, &cr.namespace()?).then_some(Identity {
+    fits_namespace(&intent.cluster, &cr.namespace()?).then_some(Identity {
         name: intent.cluster,
         cluster_id: intent.cluster_id,
         infra_id: intent.infra_id,
@@ -195,8 +196,8 @@ fn by_name(cr: &AzurePrivateLinkService) -> Option<Identity> {
     let zone = cr.status.as_ref().and_then(|status| status.dns_zone_name.as_deref());
     let mut names = owners
         .map(|owner| owner.name.as_str())
-        .chain(zone.and_then(names::cluster_of_internal_zone));
-    let name = names.find(|name| names::fits_namespace(name, &namespace))?;
+        .chain(zone.and_then(cluster_of_internal_zone));
+    let name = names.find(|name| fits_namespace(name, &namespace))?;
     let status = cr.status.as_ref();
     let service = status.and_then(|status| status.private_link_service_id.as_deref());
     let service = service.and_then(|id| ResourceId::parse_as(Kind::PrivateLinkService, id).ok());

@@ -5,3 +5,4 @@ pub mod intent;
 pub mod management_scopes;
 pub mod names;
 pub mod scopes;
+pub mod summary;

@@ -7,8 +7,6 @@ use crate::azure::arm::id::{IdError, ResourceId, SubscriptionId};
 use crate::azure::kinds::Kind;
 use crate::azure::owner_tags::OwnerTags;
 
-pub use crate::hypershift::names::{INTERNAL_RECORDS, cluster_of_internal_zone, fits_namespace, internal_zone};
-
 /// The tag (metadata, on records) that proves which cluster a resource belongs to.
 pub const CLUSTER_ID_TAG: &str = "hypershift.openshift.io_cluster-id";
 /// The tag that says which management cluster serves a Private Link Service: the UID of its namespace kube-system.
