@@ -1,0 +1,16 @@
+//! One call to AWS at a time: addresses, signatures, errors, throttling.
+
+pub mod action;
+pub mod client;
+pub(crate) mod clock;
+pub mod error;
+pub(crate) mod exchange;
+pub(crate) mod pages;
+pub mod ports;
+pub mod read_only;
+pub(crate) mod request;
+#[cfg(test)]
+pub(crate) mod sample;
+mod sign;
+pub mod throttle;
+pub mod transport;

@@ -1,0 +1,34 @@
+//! The traits that the AWS layer needs from outside: the gate and the counters.
+
+use std::time::Duration;
+
+use hyperlink_engine::failure::Class;
+
+use crate::api::action::Action;
+
+/// Is asked right before each write is sent. Loss of leadership shuts it.
+pub trait Gate: Send + Sync {
+    /// Whether writes may still go out.
+    fn open(&self) -> bool;
+}
+
+/// One finished call, as the counters get it. Holds no id and no name, so that labels stay few.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ObservedCall {
+    /// What was called.
+    pub action: Action,
+    /// The HTTP status; 0 when no answer came.
+    pub status: u16,
+    /// The class of the error; none for success.
+    pub class: Option<Class>,
+    /// The time from sending to the end of the body.
+    pub took: Duration,
+}
+
+/// Where calls are counted.
+pub trait Counters: Send + Sync {
+    /// Counts a call that has ended, also one that its caller gave up.
+    fn call(&self, observed: ObservedCall);
+    /// Counts a call that was not sent, because AWS throttles its action.
+    fn held_back(&self, action: Action);
+}

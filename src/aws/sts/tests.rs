@@ -1,0 +1,113 @@
+use std::sync::Arc;
+
+use rstest::rstest;
+
+use super::*;
+use crate::api::sample::{Calls, FakeAws, answer, connection};
+
+const ROLE: &str = "arn:aws:iam::123456789012:role/cpo";
+
+fn assumed(action: &str, expiration: &str) -> String {
+    format!(
+        "<{action}Response xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><{action}Result><AssumedRoleUser>\
+        <Arn>a</Arn>\
+         </AssumedRoleUser><Credentials><SessionToken>tok==</SessionToken><SecretAccessKey>hunter2</SecretAccessKey>\
+         <Expiration>{expiration}</Expiration><AccessKeyId>ASIA1</AccessKeyId></Credentials></{action}Result>\
+         <ResponseMetadata><RequestId>r</RequestId></ResponseMetadata></{action}Response>"
+    )
+}
+
+async fn with_token(aws: &Arc<FakeAws>) -> Result<Issued, CredentialError> {
+    let connection = connection(aws, &Arc::new(Calls::default()));
+    let role = RoleArn::parse(ROLE).unwrap();
+    assume_role_with_web_identity(&connection, &role, "hyperlink/cpo", &"to.k.en".into()).await
+}
+
+#[tokio::test]
+async fn web_identity_is_sent_unsigned_to_sts_only() {
+    let body = assumed("AssumeRoleWithWebIdentity", "2999-01-01T00:00:00Z");
+    let aws = FakeAws::answering(200, &body);
+    let issued = with_token(&aws).await.unwrap();
+    assert_eq!(issued.session.access_key_id(), "ASIA1");
+    assert_eq!(issued.life, Some(SESSION_LIFE));
+    assert_eq!(
+        aws.requests(),
+        [
+            "POST https://sts.us-east-1.amazonaws.com/ Action=AssumeRoleWithWebIdentity&Version=2011-06-15\
+          &RoleArn=arn%3Aaws%3Aiam%3A%3A123456789012%3Arole%2Fcpo&RoleSessionName=hyperlink-cpo&DurationSeconds=3600\
+          &WebIdentityToken=to.k.en"
+        ]
+    );
+    assert_eq!(aws.header(0, "authorization"), None);
+    assert!(!format!("{issued:?}").contains("hunter2"));
+}
+
+#[tokio::test]
+async fn role_is_assumed_with_a_signed_request() {
+    let aws = FakeAws::answering(200, &assumed("AssumeRole", "2999-01-01T00:00:00Z"));
+    let connection = connection(&aws, &Arc::new(Calls::default()));
+    let base = Session::new("AKIA0", "s".into(), Some("base".into()));
+    let role = RoleArn::parse(ROLE).unwrap();
+    let issued = assume_role(&connection, &base, &role, "x").await.unwrap();
+    assert_eq!(issued.session.token().unwrap().expose_secret(), "tok==");
+    let authorization = aws.header(0, "authorization").unwrap();
+    assert!(authorization.contains("Credential=AKIA0/"), "{authorization}");
+    assert!(authorization.contains("/us-east-1/sts/aws4_request"), "{authorization}");
+    assert_eq!(aws.header(0, "x-amz-security-token").as_deref(), Some("base"));
+    assert!(
+        aws.requests()[0].contains("RoleSessionName=hyperlink&"),
+        "{:?}",
+        aws.requests()
+    );
+}
+
+#[rstest]
+#[case::trust_policy(
+    403,
+    "AccessDenied",
+    "AWS refused the identity (AccessDenied); check the trust policy of the role"
+)]
+#[case::old_token(
+    400,
+    "ExpiredTokenException",
+    "AWS refused the identity (ExpiredTokenException); the token has expired; check what renews it, and the clock"
+)]
+#[case::provider_is_silent(400, "IDPCommunicationError", "no session: IDPCommunicationError from AWS")]
+#[case::throttled(400, "Throttling", "no session: Throttling from AWS")]
+#[case::down(503, "ServiceUnavailable", "no session: ServiceUnavailable from AWS")]
+#[tokio::test]
+async fn refusal_tells_what_to_check(#[case] status: u16, #[case] code: &str, #[case] text: &str) {
+    let body = format!(
+        "<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code><Message>m</Message></Error></ErrorResponse>"
+    );
+    let error = with_token(&FakeAws::answering(status, &body)).await.unwrap_err();
+    assert_eq!(error.to_string(), text);
+}
+
+#[rstest]
+#[case::html("<html/>")]
+#[case::other_answer("<AssumeRoleResponse/>")]
+#[case::no_credentials("<AssumeRoleWithWebIdentityResponse/>")]
+#[tokio::test]
+async fn answer_without_a_session_is_no_session(#[case] body: &str) {
+    let error = with_token(&FakeAws::answering(200, body)).await.unwrap_err();
+    assert_eq!(error.to_string(), "no session: UnexpectedAnswer from AWS");
+}
+
+#[test]
+fn life_is_counted_by_the_clock_of_the_issuer() {
+    let dated = |date: &str| Response::builder().header("date", date).body(Bytes::new()).unwrap();
+    let answer = dated("Sun, 01 Mar 2026 12:00:00 GMT");
+    let life = |expiration| life(expiration, &answer);
+    assert_eq!(life("2026-03-01T12:45:00Z"), Some(Duration::from_secs(2_700)));
+    assert_eq!(life("2026-03-01T11:00:00.000Z"), Some(Duration::ZERO));
+    assert_eq!(life("soon"), None);
+}
+
+#[tokio::test]
+async fn answer_of_error_in_200_is_the_error() {
+    let body = "<ErrorResponse><Error><Code>AccessDenied</Code></Error></ErrorResponse>";
+    let aws = FakeAws::new([answer(200, body)]);
+    let error = with_token(&aws).await.unwrap_err();
+    assert!(matches!(error, CredentialError::Refused { .. }), "{error}");
+}
