@@ -2,7 +2,10 @@
 
 pub mod api;
 pub mod credentials;
+pub mod ec2;
+pub mod elbv2;
 pub mod endpoints;
 pub mod region;
+pub mod route53;
 mod sts;
 mod wire;

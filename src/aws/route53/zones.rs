@@ -1,0 +1,55 @@
+//! Hosted zones, which others make.
+
+use hyperlink_engine::client::Reconcile;
+
+use super::Route53;
+use super::names::plain;
+use crate::api::action::Action;
+use crate::api::error::AwsError;
+use crate::api::pages::Page;
+use crate::api::request::ServiceRequest;
+use crate::wire::form::Form;
+use crate::wire::xml::{Element, Malformed};
+
+/// How many zones a page has at most.
+const PAGE: &str = "100";
+
+/// A hosted zone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostedZone {
+    /// Its id, without `/hostedzone/`.
+    pub id: String,
+    /// Its name, without a dot at the end. Several private zones may have one name.
+    pub name: String,
+    /// Whether it is of networks, and not of the internet.
+    pub private: bool,
+}
+
+impl Route53 {
+    /// Lists all hosted zones of the account.
+    ///
+    /// # Errors
+    /// AWS's.
+    pub async fn hosted_zones(&self, reconcile: Reconcile) -> Result<Vec<HostedZone>, AwsError> {
+        let request = |next: &Form| {
+            let query = Form::default().with("maxitems", PAGE).followed_by(next);
+            ServiceRequest::get(Action::ListHostedZones, &["hostedzone"], query)
+        };
+        self.0.pages(reconcile, request, zones).await
+    }
+}
+
+fn zones(root: &Element) -> Result<Page<HostedZone>, Malformed> {
+    let items = root.items("HostedZones", "HostedZone").map(|item| {
+        let id = item.required("Id")?;
+        let config = item.child("Config");
+        Ok(HostedZone {
+            id: id.strip_prefix("/hostedzone/").unwrap_or(&id).to_owned(),
+            name: plain(&item.required("Name")?),
+            private: config.map_or(Ok(false), |config| config.flag("PrivateZone"))?,
+        })
+    });
+    let items = items.collect::<Result<_, _>>()?;
+    let next = root.flag("IsTruncated")?.then(|| root.optional("NextMarker")).flatten();
+    Ok(Page::new(items, "marker", next))
+}
