@@ -73,9 +73,10 @@ impl Connection {
         parse: impl FnOnce(&Response<Bytes>) -> Result<T, Malformed>,
     ) -> Result<T, Unsuccessful> {
         let counted = CountedCall::begin(request.action, self.counters());
-        let sent = self.exchange(request, session).await;
+        let ahead = self.0.clock.ahead();
+        let sent = self.exchange(request, session, ahead).await;
         let status = sent.as_ref().map_or(0, |answer| answer.status().as_u16());
-        let result = sent.and_then(|answer| self.read(request.action, &answer, parse));
+        let result = sent.and_then(|answer| self.read(request.action, &answer, ahead, parse));
         counted.end(status, result.as_ref().err().map(|failed| failed.error.class));
         result
     }
@@ -84,6 +85,7 @@ impl Connection {
         &self,
         request: &ServiceRequest,
         session: Option<&Session>,
+        ahead: i64,
     ) -> Result<Response<Bytes>, Unsuccessful> {
         let endpoints = self.endpoints();
         let mut http = request.to_http(endpoints).ok_or_else(unsendable)?;
@@ -91,7 +93,7 @@ impl Connection {
             let scope = SigningScope {
                 service: request.service().label(),
                 region: endpoints.signing_region(request.service()),
-                time: self.0.clock.now(),
+                time: Clock::now(ahead),
             };
             sign(&mut http, session, scope).map_err(|_| unsendable())?;
         }
@@ -103,12 +105,13 @@ impl Connection {
         &self,
         action: Action,
         answer: &Response<Bytes>,
+        ahead: i64,
         parse: impl FnOnce(&Response<Bytes>) -> Result<T, Malformed>,
     ) -> Result<T, Unsuccessful> {
         let status = answer.status();
         if !status.is_success() {
             let error = AwsError::from_answer(action.verb(), status.as_u16(), answer.body());
-            let corrected_clock = error.refuses_time() && self.0.clock.correct(answer.headers());
+            let corrected_clock = error.refuses_time() && self.0.clock.correct(answer.headers(), ahead);
             return Err(Unsuccessful { error, corrected_clock });
         }
         parse(answer).map_err(|malformed| {

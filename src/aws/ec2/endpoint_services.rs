@@ -3,7 +3,7 @@
 use hyperlink_engine::client::{Execution, Reconcile, WriteError};
 
 use super::tags::{self, Tags, with_new_tags};
-use super::{Ec2, Selection, done, page};
+use super::{ClientToken, Ec2, Selection, done, page};
 use crate::api::action::Action;
 use crate::api::error::AwsError;
 use crate::api::pages::Page;
@@ -67,8 +67,8 @@ impl ServiceState {
 pub struct NewEndpointService {
     /// The ARN of its network load balancer.
     pub load_balancer: String,
-    /// With the same token and parameters EC2 answers with the first result. 64 characters at most.
-    pub client_token: String,
+    /// Tells a repeated create from another one.
+    pub client_token: ClientToken,
     /// Its tags.
     pub tags: Tags,
 }
@@ -97,7 +97,7 @@ impl Ec2 {
         let form = Form::default()
             .with("AcceptanceRequired", "false")
             .with_list("NetworkLoadBalancerArn", [new.load_balancer.as_str()])
-            .with("ClientToken", &new.client_token);
+            .with("ClientToken", new.client_token.as_str());
         let form = with_new_tags(form, "vpc-endpoint-service", &new.tags);
         let request = ServiceRequest::query(Action::CreateVpcEndpointServiceConfiguration, &form);
         self.0.write(reconcile, request, created).await

@@ -4,7 +4,7 @@ use hyperlink_engine::client::{Execution, Reconcile, WriteError};
 use jiff::Timestamp;
 
 use super::tags::{self, Tags, with_new_tags};
-use super::{Ec2, Selection, done, page};
+use super::{ClientToken, Ec2, Selection, done, page};
 use crate::api::action::Action;
 use crate::api::error::AwsError;
 use crate::api::pages::Page;
@@ -99,8 +99,8 @@ pub struct NewEndpoint {
     pub subnet_ids: Vec<String>,
     /// The ids of its security groups.
     pub group_ids: Vec<String>,
-    /// With the same token and parameters EC2 answers with the first result. 64 characters at most.
-    pub client_token: String,
+    /// Tells a repeated create from another one.
+    pub client_token: ClientToken,
     /// Its tags.
     pub tags: Tags,
 }
@@ -136,7 +136,7 @@ impl Ec2 {
             .with_list("SubnetId", &new.subnet_ids)
             .with_list("SecurityGroupId", &new.group_ids)
             .with("PrivateDnsEnabled", "false")
-            .with("ClientToken", &new.client_token);
+            .with("ClientToken", new.client_token.as_str());
         let form = with_new_tags(form, "vpc-endpoint", &new.tags);
         let request = ServiceRequest::query(Action::CreateVpcEndpoint, &form);
         self.0.write(reconcile, request, created).await

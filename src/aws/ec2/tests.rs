@@ -36,7 +36,7 @@ async fn endpoint_service_is_created_with_token_and_tags() {
     let sample = Sample::answering(&body);
     let new = NewEndpointService {
         load_balancer: "arn:n".into(),
-        client_token: "t".into(),
+        client_token: ClientToken::new("t").unwrap(),
         tags: owned(),
     };
     let made = ec2(&sample).create_endpoint_service(reconcile(), &new).await.unwrap();
@@ -238,4 +238,26 @@ async fn tags_are_added_to_one_resource() {
         sample.form(),
         "Action=CreateTags & ResourceId.1=vpce-1 & Tag.1.Key=a & Tag.1.Value=1 & Tag.2.Key=b & Tag.2.Value="
     );
+}
+
+#[rstest]
+#[case::longest(&"a".repeat(64), true)]
+#[case::too_long(&"a".repeat(65), false)]
+#[case::empty("", false)]
+#[case::blank("a b", false)]
+#[case::not_ascii("ä", false)]
+fn client_token_is_what_ec2_takes(#[case] text: &str, #[case] usable: bool) {
+    assert_eq!(ClientToken::new(text).is_some(), usable);
+}
+
+#[test]
+fn calls_can_be_made_by_any_task() {
+    fn is_send(_: impl Send) {}
+    let sample = Sample::answering("<A/>");
+    let (calls, none) = (ec2(&sample), Selection::Ids(Vec::new()));
+    is_send(calls.endpoints(reconcile(), &none));
+    is_send(calls.delete_endpoint(reconcile(), "vpce-1"));
+    let route53 = crate::route53::Route53(sample.client.clone());
+    is_send(route53.hosted_zones(reconcile()));
+    is_send(route53.change_records(reconcile(), "Z1", &[]));
 }

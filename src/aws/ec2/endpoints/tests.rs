@@ -33,7 +33,7 @@ async fn endpoint_is_created_as_it_is_shown() {
         vpc_id: "vpc-1".into(),
         subnet_ids: vec!["subnet-1".into(), "subnet-2".into()],
         group_ids: vec!["sg-1".into()],
-        client_token: "t".into(),
+        client_token: ClientToken::new("t").unwrap(),
         tags: Tags::from([("k".into(), "v".into())]),
     };
     let made = ec2(&sample).create_endpoint(reconcile(), &new).await.unwrap();
