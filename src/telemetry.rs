@@ -60,10 +60,11 @@ pub enum Format {
 
 /// Libraries that log too much. A filter that names one of them turns it on again.
 const QUIET: &str = "kube_client=warn,kube_runtime=warn,hyper::=warn,hyper_util=warn,h2=warn,tower=warn,\
-     rustls=warn,reqwest=warn,azure_core=warn,azure_identity=warn,typespec=warn";
+     rustls=warn,reqwest=warn,azure_core=warn,azure_identity=warn,typespec=warn,\
+     aws_sigv4=warn,aws_smithy=warn";
 
 /// Libraries that handle headers or bodies with tokens, by the beginning of their targets.
-const CARRIES_TOKENS: [&str; 8] = [
+const CARRIES_TOKENS: [&str; 10] = [
     "hyper::",
     "hyper_util",
     "h2",
@@ -72,6 +73,8 @@ const CARRIES_TOKENS: [&str; 8] = [
     "azure_core",
     "azure_identity",
     "typespec",
+    "aws_sigv4",
+    "aws_smithy",
 ];
 
 /// This target logs whole answers that it cannot parse, also Secrets and tokens. The caller gets the error anyway.
@@ -337,11 +340,16 @@ mod tests {
 
     #[test]
     fn no_filter_opens_the_details_of_a_library_that_carries_tokens() {
-        let out = logged(Format::Text, "trace,hyper::=trace,azure_core=trace", || {
-            tracing::debug!(target: "hyper::proto", "authorization: Bearer x");
-            tracing::debug!(target: "azure_core::http", "authorization: Bearer x");
-            tracing::trace!(target: "hyperlink_azure", "ours");
-        });
+        let out = logged(
+            Format::Text,
+            "trace,hyper::=trace,azure_core=trace,aws_sigv4=trace",
+            || {
+                tracing::debug!(target: "hyper::proto", "authorization: Bearer x");
+                tracing::debug!(target: "azure_core::http", "authorization: Bearer x");
+                tracing::trace!(target: "aws_sigv4::http_request::sign", "x-amz-security-token: x");
+                tracing::trace!(target: "hyperlink_azure", "ours");
+            },
+        );
         assert_eq!(out.lines().count(), 1, "{out}");
         assert!(out.contains("ours"), "{out}");
     }

@@ -151,18 +151,19 @@ fn layer(file: &str) -> Option<Layer> {
 }
 
 /// The crates' first files. The compiler keeps the crates apart.
-const ROOTS: [&str; 4] = ["lib.rs", "main.rs", "azure/lib.rs", "engine/lib.rs"];
+const ROOTS: [&str; 5] = ["lib.rs", "main.rs", "aws/lib.rs", "azure/lib.rs", "engine/lib.rs"];
 
 /// The folder of the crate with which a path begins: `hyperlink_azure::kinds` is in `azure`.
 fn crate_of(file: &str, first: &str) -> Option<&'static str> {
     match first {
         "crate" => Some(
-            ["azure", "engine"]
+            ["aws", "azure", "engine"]
                 .into_iter()
                 .find(|folder| fits(folder, file))
                 .unwrap_or_default(),
         ),
         "hyperlink" => Some(""),
+        "hyperlink_aws" => Some("aws"),
         "hyperlink_azure" => Some("azure"),
         "hyperlink_engine" => Some("engine"),
         _ => None,

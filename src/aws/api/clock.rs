@@ -9,6 +9,8 @@ use http::HeaderMap;
 use http::header::DATE;
 
 /// How far this machine's clock may be from AWS's before it is corrected: a minute less than what AWS accepts.
+///
+/// Source: <https://docs.aws.amazon.com/IAM/latest/UserGuide/signing-elements.html>
 const TOLERATED: Duration = Duration::from_secs(240);
 
 /// The largest correction of this machine's clock. A clock that is further off is to be repaired.

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn machine_without_a_role_and_odd_answers_are_told_apart() {
+    async fn machine_without_a_role_and_odd_answers_are_distinguished() {
         let text = async |answers: Vec<_>| session_of(&FakeAws::new(answers)).await.unwrap_err().to_string();
         let no_role = text(vec![answer(200, "tok"), answer(404, "")]).await;
         assert!(no_role.contains("instance profile"), "{no_role}");
