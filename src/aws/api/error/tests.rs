@@ -36,6 +36,7 @@ use super::*;
 #[case::two_subnets_of_a_zone(Verb::Write, 400, "DuplicateSubnetsInSameZone", Class::Invalid)]
 #[case::record_is_another(Verb::Write, 400, "InvalidChangeBatch", Class::Invalid)]
 #[case::quota_of_endpoints(Verb::Write, 400, "VpcEndpointLimitExceeded", Class::Invalid)]
+#[case::quota_in_a_403(Verb::Write, 403, "TagLimitExceeded", Class::Invalid)]
 #[case::rule_exists(Verb::Write, 400, "InvalidPermission.Duplicate", Class::Invalid)]
 #[case::internal(Verb::Read, 500, "InternalError", Class::Down)]
 #[case::unavailable(Verb::Read, 503, "Unavailable", Class::Down)]

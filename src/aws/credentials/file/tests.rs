@@ -30,13 +30,13 @@ fn keys_of_the_default_profile_are_read() {
 #[test]
 fn form_that_hypershift_writes_is_read() {
     let text = format!(
-        "[default]\nrole_arn = {ROLE}\nweb_identity_token_file = /var/run/token\nsts_regional_endpoints = regional\n"
+        "[default]\nrole_arn = {ROLE}\nweb_identity_token_file = /var/run/a#b;c\nsts_regional_endpoints = regional\n"
     );
     let profile = Profile::parse(&text).unwrap();
     let IdentitySource::WebIdentity { role, token_file } = profile.source else {
         panic!("{profile:?}")
     };
-    assert_eq!((role.as_str(), token_file), (ROLE, PathBuf::from("/var/run/token")));
+    assert_eq!((role.as_str(), token_file), (ROLE, PathBuf::from("/var/run/a#b;c")));
 }
 
 #[test]
