@@ -5,6 +5,8 @@ pub mod credentials;
 pub mod ec2;
 pub mod elbv2;
 pub mod endpoints;
+#[cfg(test)]
+mod hostile;
 pub mod region;
 pub mod route53;
 mod sts;

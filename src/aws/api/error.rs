@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use hyperlink_engine::failure::{Class, Failure, NOT_READ_YET};
+use hyperlink_engine::failure::{CALL_BUDGET_EXHAUSTED, Class, Failure, NOT_READ_YET};
 
 use crate::api::action::Verb;
 use crate::wire::xml::Element;
@@ -220,6 +220,7 @@ impl AwsError {
         match self.class {
             Class::Gone => "it does not exist",
             Class::Busy => "AWS is still changing it or what it depends on",
+            Class::Throttled if self.code == CALL_BUDGET_EXHAUSTED => "called too often, a defect of Hyperlink",
             Class::Throttled if self.code == NOT_READ_YET => "it is read later",
             Class::Throttled => "AWS's request limit is reached",
             Class::Denied if self.code == NO_SESSION => "the identity gets no session; /readyz says why",
@@ -283,7 +284,7 @@ impl Failure for AwsError {
     }
 
     fn is_unsent(&self) -> bool {
-        self.class == Class::Throttled && self.status == 0
+        self.class == Class::Throttled && self.status == 0 && self.code != CALL_BUDGET_EXHAUSTED
     }
 
     fn is_lasting(&self) -> bool {

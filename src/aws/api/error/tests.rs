@@ -124,3 +124,12 @@ fn waits_grow_up_to_a_limit() {
     let held = AwsError::own(Class::Throttled, "X").with_retry_after(Duration::from_secs(7));
     assert_eq!((held.delay(1).as_secs(), held.delay(u32::MAX).as_secs()), (7, 7));
 }
+
+#[rstest]
+#[case::held_back(AwsError::own(Class::Throttled, WAITING_FOR_THROTTLING), true)]
+#[case::throttled_by_aws(AwsError::of_item(Verb::Read, "Throttling", ""), false)]
+#[case::defect(AwsError::own(Class::Throttled, CALL_BUDGET_EXHAUSTED), false)]
+#[case::no_answer(AwsError::own(Class::Down, "Timeout"), false)]
+fn only_what_waits_for_aws_counts_as_unsent(#[case] error: AwsError, #[case] unsent: bool) {
+    assert_eq!(error.is_unsent(), unsent);
+}
