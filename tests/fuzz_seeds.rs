@@ -15,6 +15,7 @@ use rstest::rstest;
 #[rstest]
 #[case("ids", fuzz::ids)]
 #[case("answers", fuzz::answers)]
+#[case("aws", fuzz::aws)]
 #[case("intents", fuzz::intents)]
 #[case("objects", fuzz::objects)]
 #[case("scopes", fuzz::scopes)]

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a finding is a panic")]
 
 mod answers;
+mod aws;
 mod bodies;
 #[path = "../../tests/azure_simulated/desired.rs"]
 #[allow(dead_code, reason = "the seed of the simulated Azure is not needed here")]
@@ -17,6 +18,7 @@ mod objects;
 mod scopes;
 
 pub use answers::answers;
+pub use aws::aws;
 pub use ids::ids;
 pub use intents::intents;
 pub use objects::objects;

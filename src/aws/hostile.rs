@@ -28,8 +28,8 @@ const ANSWER: &str = "<ROOTResponse><requestId>r</requestId><serviceConfiguratio
 
 /// An error, as most services show it.
 const ERROR: &str = "<ErrorResponse><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>it is not allowed, \
-    because nobody has allowed it, and whoever wants to know more is told so at length, as here, in a sentence that goes \
-    on and on until somebody who is patient has read it to its end, which is about here</Message>\
+    because nobody has allowed it, and whoever wants to know more is told so at length, as here, in a sentence that \
+    goes on and on until somebody who is patient has read it to its end, which is about here</Message>\
     </Error><RequestId>r</RequestId></ErrorResponse>";
 
 /// What is done to the answer: something is put in, cut out or cut off at a place.

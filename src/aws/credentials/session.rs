@@ -17,7 +17,7 @@ pub struct Session {
 
 impl Session {
     /// A session with these keys; long-lived keys have no token.
-    pub(crate) fn new(access_key_id: &str, secret: SecretString, token: Option<SecretString>) -> Self {
+    pub fn new(access_key_id: &str, secret: SecretString, token: Option<SecretString>) -> Self {
         Self {
             access_key_id: access_key_id.to_owned(),
             secret,
