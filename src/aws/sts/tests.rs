@@ -3,6 +3,7 @@ use std::sync::Arc;
 use rstest::rstest;
 
 use super::*;
+use crate::api::clock::tests::headers;
 use crate::api::sample::{Calls, FakeAws, answer, connection};
 
 const ROLE: &str = "arn:aws:iam::123456789012:role/cpo";
@@ -110,4 +111,18 @@ async fn answer_of_error_in_200_is_the_error() {
     let aws = FakeAws::new([answer(200, body)]);
     let error = with_token(&aws).await.unwrap_err();
     assert!(matches!(error, CredentialError::Refused { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn role_is_assumed_again_with_the_time_of_aws() {
+    let body = "<ErrorResponse><Error><Code>SignatureDoesNotMatch</Code></Error></ErrorResponse>";
+    let mut refused = answer(403, body).unwrap();
+    *refused.headers_mut() = headers(7_200);
+    let accepted = answer(200, &assumed("AssumeRole", "2999-01-01T00:00:00Z"));
+    let aws = FakeAws::new([Ok(refused), accepted]);
+    let connection = connection(&aws, &Arc::new(Calls::default()));
+    let base = Session::new("AKIA0", "s".into(), None);
+    let role = RoleArn::parse(ROLE).unwrap();
+    assert!(assume_role(&connection, &base, &role, "x").await.is_ok());
+    assert_ne!(aws.header(0, "x-amz-date"), aws.header(1, "x-amz-date"));
 }

@@ -172,3 +172,18 @@ async fn role_is_assumed_as_the_identity_of_the_file() {
     let authorization = aws.header(0, "authorization").unwrap();
     assert!(authorization.contains("Credential=AKIA1/"), "{authorization}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn base_session_that_is_refused_is_requested_again() {
+    let (script, base) = script(9, 9);
+    let aws = FakeAws::new([refusal(400, "ExpiredToken")]);
+    let connection = connection(&aws, &Arc::new(Calls::default()));
+    let role = RoleArn::parse("arn:aws:iam::210987654321:role/shared").unwrap();
+    let cache = SessionCache::of_role(connection, Arc::new(base), role, "x");
+    for _ in 0..2 {
+        assert!(matches!(id(&cache).await, Err(CredentialError::Refused { .. })));
+        tokio::time::advance(Duration::from_secs(60)).await;
+    }
+    assert!(id(&cache).await.is_err());
+    assert_eq!(script.asked.load(Ordering::SeqCst), 2, "again after the second refusal");
+}
