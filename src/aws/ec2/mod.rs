@@ -52,8 +52,8 @@ impl ClientToken {
     }
 }
 
-/// How many items a page has at most: answers stay far below what is read of one.
-const PAGE: usize = 500;
+/// How many items a page has at most: with fifty tags each, an answer stays far below what is read of one.
+const PAGE: usize = 200;
 
 /// How many items one delete or rejection names at most.
 const MAX_IDS: usize = 100;

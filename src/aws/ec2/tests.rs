@@ -76,7 +76,7 @@ async fn endpoint_services_are_read_until_the_token_is_empty() {
     let states: Vec<_> = found.into_iter().map(|found| found.state).collect();
     assert_eq!(states, [ServiceState::Available, ServiceState::Other("Resting".into())]);
     let requests = sample.aws.requests();
-    let first = "&Filter.1.Name=service-name&Filter.1.Value.1=x&MaxResults=500";
+    let first = "&Filter.1.Name=service-name&Filter.1.Value.1=x&MaxResults=200";
     assert!(requests[0].ends_with(first), "{requests:?}");
     assert!(requests[1].ends_with(&format!("{first}&NextToken=n")), "{requests:?}");
 }
@@ -162,7 +162,7 @@ async fn principals_are_read_and_changed() {
         .map(|found| (found.arn.as_str(), found.kind.as_deref()))
         .collect();
     assert_eq!(shown, [("*", None), ("arn:r", Some("Role"))]);
-    let form = "Action=DescribeVpcEndpointServicePermissions & ServiceId=vpce-svc-1 & MaxResults=500";
+    let form = "Action=DescribeVpcEndpointServicePermissions & ServiceId=vpce-svc-1 & MaxResults=200";
     assert_eq!(sample.form(), form);
 
     let sample = Sample::answering(
@@ -193,7 +193,7 @@ async fn connections_are_read_and_rejected_one_by_one_in_the_answer() {
     assert_eq!(
         sample.form(),
         "Action=DescribeVpcEndpointConnections & Filter.1.Name=service-id & Filter.1.Value.1=vpce-svc-1 \
-         & MaxResults=500"
+         & MaxResults=200"
     );
 
     let sample = Sample::answering(&unsuccessful_xml("RejectVpcEndpointConnections", "InvalidState"));

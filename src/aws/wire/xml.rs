@@ -6,8 +6,8 @@ use quick_xml::events::{BytesRef, Event};
 
 /// How deep elements may nest. AWS's answers that are read nest less than a third of it.
 const MAX_DEPTH: usize = 32;
-/// How many elements an answer may have: more than the largest page has.
-const MAX_ELEMENTS: usize = 100_000;
+/// How many elements an answer may have: more than a page of record sets with as many values as these can have.
+const MAX_ELEMENTS: usize = 250_000;
 
 /// Why a body is not the answer that was expected. Holds nothing of the body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
