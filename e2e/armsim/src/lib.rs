@@ -2,7 +2,6 @@
 //!
 //! [`SimulatedAzure`] is the state machine; everything that touches a socket is around it.
 
-pub mod clock;
 pub mod cloud_controller;
 mod dns;
 mod engine;
@@ -31,4 +30,5 @@ pub use reachable::{Hop, HopKind, Reachable};
 pub use serve::login;
 pub use serve::{Options, Server, StartError};
 pub use simulated_azure::{Answer, Caller, ControlError, ListedResource, OperationInFlight, SimulatedAzure, WireFault};
+pub use simulator::clock;
 pub use spec::{Checked, Part, Rule, SpecError, Specs, Tally, Violation};

@@ -15,13 +15,15 @@ use serde::{Deserialize, Serialize};
 use crate::engine::context::Context;
 use crate::engine::disturb::disturb;
 use crate::engine::error::ArmError;
-use crate::engine::fault::{DropWhen, FaultAction};
+use crate::engine::fault::FaultAction;
 use crate::engine::journal::JournalEntry;
 use crate::engine::pipeline::{Passage, carry_out};
 use crate::engine::preset::Preset;
-use crate::engine::random::Random;
 use crate::engine::respond::{Asked, base, identify, respond};
 use crate::engine::state::State;
+use simulator::random::Random;
+pub use simulator::wire::{Answer, WireFault};
+
 pub use control::{ControlError, ListedResource, OperationInFlight};
 
 use crate::spec::{Checker, Specs, Tally, Violation};
@@ -35,28 +37,6 @@ pub struct Caller {
     pub client_id: String,
     /// What role assignments name.
     pub object_id: String,
-}
-
-/// What goes back to the caller.
-#[derive(Debug)]
-pub struct Answer {
-    /// The answer, complete but for `Content-Length`.
-    pub response: Response<Bytes>,
-    /// What the socket does to it.
-    pub wire: WireFault,
-}
-
-/// Faults that only a socket can show. The default is none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WireFault {
-    /// Wait this long before anything is sent.
-    pub delay: Option<Duration>,
-    /// Close the connection without an answer.
-    pub drop: Option<DropWhen>,
-    /// Send only this many bytes of the body, then close.
-    pub cut_body_at: Option<usize>,
-    /// Send this `Content-Length` with the real body.
-    pub content_length: Option<u64>,
 }
 
 impl From<FaultAction> for WireFault {

@@ -17,7 +17,6 @@ pub(crate) mod page;
 pub(crate) mod pipeline;
 pub(crate) mod poll;
 pub(crate) mod preset;
-pub(crate) mod random;
 pub(crate) mod registry;
 pub(crate) mod resource;
 pub(crate) mod respond;

@@ -4,8 +4,7 @@ use std::str::FromStr;
 
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
-
-use super::random::Random;
+use simulator::random::Random;
 
 /// How fast the simulated Azure is. The answers are the same in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use simulator::random::Random;
 
 use super::fault::Faults;
 use super::id::ResourceId;
 use super::journal::Journal;
 use super::operation::Operations;
 use super::preset::{Pace, Preset};
-use super::random::Random;
 use super::resource::Store;
 use super::seed::{Quotas, Role, Service, Subscription, Switches, Tenant, ThrottleSeed};
 use super::throttle::Throttle;

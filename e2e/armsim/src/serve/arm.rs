@@ -8,12 +8,12 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use jiff::Timestamp;
 use serde_json::json;
+use simulator::wire::{Dropped, WireBody, perform};
 use tokio::time::timeout;
 
 use super::{
     Shared, http_json,
     token::{Refusal, Subject},
-    wire::{Dropped, WireBody, perform},
 };
 
 /// ARM's limit for a request body.

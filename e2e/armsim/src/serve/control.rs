@@ -17,6 +17,10 @@ use hyper::{Request, body::Incoming};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
+use simulator::{
+    clock::{Clock, ClockChange},
+    wire::{Dropped, WireBody, perform},
+};
 use tower::ServiceExt as _;
 
 use super::{
@@ -24,13 +28,8 @@ use super::{
     identity::{self, Form, IdentityQuery},
     page::{self, Table, cell},
     token_times,
-    wire::{Dropped, WireBody, perform},
 };
-use crate::{
-    Answer, Seed, Service, WireFault,
-    clock::{Clock, ClockChange},
-    parse_faults,
-};
+use crate::{Answer, Seed, Service, WireFault, parse_faults};
 
 /// A seed for hundreds of clusters fits.
 const MAX_BODY: usize = 64 * 1024 * 1024;

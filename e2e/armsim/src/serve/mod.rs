@@ -3,7 +3,6 @@
 
 mod arm;
 mod assertion;
-mod connections;
 mod control;
 mod entra;
 mod fault;
@@ -12,9 +11,7 @@ mod jwt;
 mod login;
 mod page;
 mod server;
-mod tls;
 mod token;
-mod wire;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -23,7 +20,9 @@ use http::{HeaderValue, Request, Response, StatusCode, header};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::{Answer, Caller, SimulatedAzure, clock::Clock};
+use simulator::clock::Clock;
+
+use crate::{Answer, Caller, SimulatedAzure};
 pub use login::login;
 use login::{Login, Route};
 pub use server::{Options, Server, StartError};

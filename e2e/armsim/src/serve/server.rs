@@ -11,22 +11,17 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use simulator::{
+    clock::{Clock, ClockReading},
+    connections::{self, Serving},
+    tls::{Tls, TlsError, write_private},
+};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{
-    Shared, Simulation, arm,
-    connections::{self, Serving},
-    control,
-    jwt::SigningKey,
-    tls::{Tls, write_private},
-    token::TokenIssuer,
-};
-use crate::{
-    Preset, SimulatedAzure, SpecError, Specs,
-    clock::{Clock, ClockReading},
-};
+use super::{Shared, Simulation, arm, control, jwt::SigningKey, token::TokenIssuer};
+use crate::{Preset, SimulatedAzure, SpecError, Specs};
 
 /// What a client may take from one request's end to the end of the next one's head.
 const HEAD: Duration = Duration::from_secs(240);
@@ -99,6 +94,16 @@ pub enum StartError {
     },
 }
 
+impl From<TlsError> for StartError {
+    fn from(error: TlsError) -> Self {
+        match error {
+            TlsError::Io(error) => Self::Io(error),
+            TlsError::Certificate(error) => Self::Certificate(error),
+            TlsError::Tls(error) => Self::Tls(error),
+        }
+    }
+}
+
 /// A running simulator. Dropping it ends it without saving; [`Server::stop`] is the clean way.
 pub struct Server {
     /// ARM's base address, `https://…`, no slash at the end.
@@ -141,7 +146,12 @@ impl Server {
         if let Some(dir) = &options.dir {
             std::fs::create_dir_all(dir)?;
         }
-        let tls = Tls::new(options.dir.as_deref(), options.listen.ip(), &options.tls_names)?;
+        let tls = Tls::new(
+            "armsim",
+            options.dir.as_deref(),
+            options.listen.ip(),
+            &options.tls_names,
+        )?;
         let (mut azure, clock, key) = initial(&options)?;
         if let Some(dir) = &options.specs {
             azure.check_against(Specs::shared(dir)?);

@@ -18,7 +18,7 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use super::wire::{Dropped, Excess, WireBody, WireStream};
+use crate::wire::{Dropped, Excess, WireBody, WireStream};
 
 /// What a TLS handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -27,16 +27,17 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// How connections are served.
 #[derive(Clone)]
-pub(super) struct Serving {
+pub struct Serving {
     /// Without it, plain HTTP.
-    pub(super) tls: Option<TlsAcceptor>,
-    /// What a client may take from one request's end to the end of the next one's head. Azure's front end closes idle connections too.
-    pub(super) head: Duration,
-    pub(super) stop: CancellationToken,
+    pub tls: Option<TlsAcceptor>,
+    /// What a client may take from one request's end to the end of the next one's head. The clouds' front ends close idle connections too.
+    pub head: Duration,
+    /// Ends the server.
+    pub stop: CancellationToken,
 }
 
 /// Serves connections until `stop` is cancelled; then running calls get a moment to end in.
-pub(super) async fn serve<A, F>(listener: TcpListener, serving: Serving, answer: A)
+pub async fn serve<A, F>(listener: TcpListener, serving: Serving, answer: A)
 where
     A: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
     F: Future<Output = Result<Response<WireBody>, Dropped>> + Send + 'static,

@@ -4,15 +4,16 @@ use serde::{Deserialize, Serialize};
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// Equal seeds give equal draws.
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// The next 64 bits.
-    pub(crate) fn bits(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -21,12 +22,12 @@ impl Random {
     }
 
     /// From 0 up to but not including 1.
-    pub(crate) fn fraction(&mut self) -> f64 {
+    pub fn fraction(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// A version 4 GUID in lower case.
-    pub(crate) fn guid(&mut self) -> String {
+    pub fn guid(&mut self) -> String {
         let mut bytes = [0u8; 16];
         bytes[..8].copy_from_slice(&self.bits().to_be_bytes());
         bytes[8..].copy_from_slice(&self.bits().to_be_bytes());

@@ -12,25 +12,40 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer},
 };
 
-use super::StartError;
+/// Why there is no certificate.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    /// The test CA could not be made or read.
+    #[error("test CA: {0}")]
+    Certificate(#[from] rcgen::Error),
+    /// TLS refused the certificate.
+    #[error("TLS: {0}")]
+    Tls(#[from] rustls::Error),
+}
 
 /// A CA and the TLS settings of a server whose certificate it signed.
-pub(crate) struct Tls {
+pub struct Tls {
     /// The CA's certificate, PEM.
-    pub(crate) ca_pem: String,
+    pub ca_pem: String,
     /// HTTP/1.1 only, aws-lc-rs only.
-    pub(crate) server: Arc<ServerConfig>,
+    pub server: Arc<ServerConfig>,
 }
 
 impl Tls {
     /// With a directory, writes `ca.pem` and `ca-key.pem` there and reuses them at the next start, so that clients that trust the CA
-    /// survive a restart of the server.
-    pub(crate) fn new(dir: Option<&Path>, listen: IpAddr, more: &[String]) -> Result<Self, StartError> {
+    /// survive a restart of the server. `name` is the common name of the server's certificate, and the start of the CA's.
+    ///
+    /// # Errors
+    /// A directory that cannot be read or written, a key in it that is none.
+    pub fn new(name: &str, dir: Option<&Path>, listen: IpAddr, more: &[String]) -> Result<Self, TlsError> {
         let key = match dir {
             Some(dir) => kept_key(&dir.join("ca-key.pem"))?,
             None => KeyPair::generate()?,
         };
-        let params = ca_params();
+        let params = ca_params(name);
         let ca_pem = match dir.map(|dir| dir.join("ca.pem")) {
             Some(path) if path.exists() => std::fs::read_to_string(path)?,
             Some(path) => {
@@ -40,7 +55,7 @@ impl Tls {
             }
             None => params.self_signed(&key)?.pem(),
         };
-        let server = server_config(&Issuer::new(params, key), listen, more)?;
+        let server = server_config(name, &Issuer::new(params, key), listen, more)?;
         Ok(Self {
             ca_pem,
             server: Arc::new(server),
@@ -48,7 +63,7 @@ impl Tls {
     }
 }
 
-fn kept_key(path: &Path) -> Result<KeyPair, StartError> {
+fn kept_key(path: &Path) -> Result<KeyPair, TlsError> {
     if path.exists() {
         return Ok(KeyPair::from_pem(&std::fs::read_to_string(path)?)?);
     }
@@ -63,7 +78,10 @@ fn kept_key(path: &Path) -> Result<KeyPair, StartError> {
 }
 
 /// Writes a file that only its owner may read.
-pub(crate) fn write_private(path: &Path, content: &[u8]) -> std::io::Result<()> {
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_private(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let mut file = std::fs::OpenOptions::new()
         .write(true)
         .create(true)
@@ -74,8 +92,8 @@ pub(crate) fn write_private(path: &Path, content: &[u8]) -> std::io::Result<()> 
     file.sync_all()
 }
 
-fn ca_params() -> CertificateParams {
-    let mut params = named("armsim test CA");
+fn ca_params(name: &str) -> CertificateParams {
+    let mut params = named(&format!("{name} test CA"));
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     params
@@ -90,7 +108,12 @@ fn named(common_name: &str) -> CertificateParams {
     params
 }
 
-fn server_config(issuer: &Issuer<'_, KeyPair>, listen: IpAddr, more: &[String]) -> Result<ServerConfig, StartError> {
+fn server_config(
+    name: &str,
+    issuer: &Issuer<'_, KeyPair>,
+    listen: IpAddr,
+    more: &[String],
+) -> Result<ServerConfig, TlsError> {
     let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
     let listen = listen.to_string();
     if !names.contains(&listen) {
@@ -98,7 +121,7 @@ fn server_config(issuer: &Issuer<'_, KeyPair>, listen: IpAddr, more: &[String]) 
     }
     names.extend_from_slice(more);
     let key = KeyPair::generate()?;
-    let mut params = named("armsim");
+    let mut params = named(name);
     params.subject_alt_names = CertificateParams::new(names)?.subject_alt_names;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -124,14 +147,14 @@ mod tests {
     fn ca_is_reused_from_its_directory() {
         let dir = tempfile::tempdir().unwrap();
         let loopback = IpAddr::from([127, 0, 0, 1]);
-        let first = Tls::new(Some(dir.path()), loopback, &[]).unwrap().ca_pem;
-        assert_eq!(Tls::new(Some(dir.path()), loopback, &[]).unwrap().ca_pem, first);
+        let first = Tls::new("sim", Some(dir.path()), loopback, &[]).unwrap().ca_pem;
+        assert_eq!(Tls::new("sim", Some(dir.path()), loopback, &[]).unwrap().ca_pem, first);
         let mode = std::fs::metadata(dir.path().join("ca-key.pem"))
             .unwrap()
             .permissions()
             .mode();
         assert_eq!(mode & 0o777, 0o600);
         std::fs::remove_file(dir.path().join("ca-key.pem")).unwrap();
-        assert_ne!(Tls::new(Some(dir.path()), loopback, &[]).unwrap().ca_pem, first);
+        assert_ne!(Tls::new("sim", Some(dir.path()), loopback, &[]).unwrap().ca_pem, first);
     }
 }

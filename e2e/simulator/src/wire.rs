@@ -6,6 +6,7 @@ use std::{
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use bytes::{Buf as _, Bytes};
@@ -13,19 +14,41 @@ use http::{HeaderValue, Response, header};
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::{Answer, WireFault};
+use crate::fault::DropWhen;
+
+/// What returns to the caller.
+#[derive(Debug)]
+pub struct Answer {
+    /// The answer, complete but for `Content-Length`.
+    pub response: Response<Bytes>,
+    /// What the socket does to it.
+    pub wire: WireFault,
+}
+
+/// Faults that only a socket can show. The default is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WireFault {
+    /// Wait this long before anything is sent.
+    pub delay: Option<Duration>,
+    /// Close the connection without an answer.
+    pub drop: Option<DropWhen>,
+    /// Send only this many bytes of the body, then close.
+    pub cut_body_at: Option<usize>,
+    /// Send this `Content-Length` with the real body.
+    pub content_length: Option<u64>,
+}
 
 /// The connection is to be closed, now, without another byte.
 #[derive(Debug, thiserror::Error)]
 #[error("connection closed by a fault rule")]
-pub(crate) struct Dropped;
+pub struct Dropped;
 
 /// Bytes that follow an answer though its `content-length` does not count them; an extension of the response.
 #[derive(Clone)]
-pub(crate) struct Excess(pub(crate) Bytes);
+pub struct Excess(pub Bytes);
 
 /// A body, whole or broken off.
-pub(crate) struct WireBody {
+pub struct WireBody {
     bytes: Bytes,
     ending: Ending,
 }
@@ -40,7 +63,8 @@ enum Ending {
 }
 
 impl WireBody {
-    pub(crate) fn whole(bytes: Bytes) -> Self {
+    /// Sends all of these bytes.
+    pub fn whole(bytes: Bytes) -> Self {
         Self {
             bytes,
             ending: Ending::Whole,
@@ -60,7 +84,7 @@ impl WireBody {
 ///
 /// # Errors
 /// Nothing is to be shown.
-pub(crate) async fn perform(answer: Answer) -> Result<Response<WireBody>, Dropped> {
+pub async fn perform(answer: Answer) -> Result<Response<WireBody>, Dropped> {
     let Answer { response, wire } = answer;
     let WireFault {
         delay,
@@ -91,14 +115,14 @@ pub(crate) async fn perform(answer: Answer) -> Result<Response<WireBody>, Droppe
 }
 
 /// A connection's stream, on which bytes can follow an answer that HTTP knows nothing of.
-pub(crate) struct WireStream<S> {
+pub struct WireStream<S> {
     stream: S,
     excess: Arc<Mutex<Bytes>>,
 }
 
 impl<S> WireStream<S> {
     /// The stream, and where to put what is to follow the next flush.
-    pub(crate) fn new(stream: S) -> (Self, Arc<Mutex<Bytes>>) {
+    pub fn new(stream: S) -> (Self, Arc<Mutex<Bytes>>) {
         let excess = Arc::default();
         let stream = Self {
             stream,
