@@ -1,0 +1,4 @@
+//! Who a caller is, and what its policies allow.
+
+pub(crate) mod caller;
+pub(crate) mod policy;

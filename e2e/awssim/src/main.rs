@@ -1,0 +1,84 @@
+//! The command line of the simulator: parse, start, wait for a signal, stop.
+
+use std::{
+    io::{IsTerminal as _, Write as _},
+    net::SocketAddr,
+    path::PathBuf,
+};
+
+use anyhow::Context as _;
+use awssim::{Options, Preset, Server};
+use clap::{Args, Parser};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+/// A simulated AWS: PrivateLink, security groups, load balancers, Route 53 and STS.
+#[derive(Parser)]
+#[command(name = "awssim", version)]
+enum Cli {
+    /// Serve the simulated AWS until SIGTERM or SIGINT; prints one line of JSON with all addresses when ready.
+    Serve(ServeArgs),
+}
+
+#[derive(Args)]
+struct ServeArgs {
+    /// Directory for ca.pem (to be trusted by clients), env (shell exports) and ca-key.pem; used again at the next start.
+    #[arg(long)]
+    dir: PathBuf,
+    /// HTTPS address of all services; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
+    listen: SocketAddr,
+    /// HTTP address of the control calls; loopback only; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
+    control: SocketAddr,
+    /// A further name or address in the server's certificate, by which clients elsewhere reach it.
+    #[arg(long, value_name = "NAME")]
+    tls_name: Vec<String>,
+    /// How long things take: fast (half a second) or recorded (as users of AWS report).
+    #[arg(long, default_value = "fast")]
+    preset: Preset,
+    /// Makes everything that is drawn by chance repeatable [default: another one at every start].
+    #[arg(long, value_name = "N")]
+    random_seed: Option<u64>,
+    /// File that the whole state is read from at the start and written to at a clean stop; it holds the seeded secrets.
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+}
+
+fn main() -> anyhow::Result<()> {
+    let Cli::Serve(args) = Cli::parse();
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("awssim=info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(serve(args))
+}
+
+async fn serve(args: ServeArgs) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let dir = std::path::absolute(&args.dir)?;
+    let options = Options {
+        dir: Some(dir.clone()),
+        listen: args.listen,
+        control: args.control,
+        tls_names: args.tls_name,
+        preset: args.preset,
+        random_seed: args.random_seed,
+        state: args.state,
+    };
+    let server = Server::start(options).await.context("cannot start")?;
+    let mut stdout = std::io::stdout();
+    writeln!(stdout, "{}", server.ready_line(&dir))?;
+    stdout.flush()?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    server.stop().await.context("cannot save the state")
+}

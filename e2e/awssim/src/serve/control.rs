@@ -1,0 +1,205 @@
+//! The control calls of tests, over plain HTTP on loopback: seed, read, change and break the simulated AWS.
+
+use std::{net::Ipv4Addr, sync::Arc};
+
+use axum::{
+    Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, Path, State},
+    http::{Method, StatusCode, Uri},
+    response::{IntoResponse, Response},
+    routing::{get, post, put},
+};
+use http_body_util::BodyExt as _;
+use hyper::{Request, body::Incoming};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use simulator::clock::{Clock, ClockChange};
+use simulator::wire::{Dropped, WireBody};
+use tower::ServiceExt as _;
+
+use super::Shared;
+use crate::{KubernetesService, Question, Seed, parse_faults};
+
+/// A seed for hundreds of clusters fits.
+const MAX_BODY: usize = 64 * 1024 * 1024;
+
+type SharedState = State<Arc<Shared>>;
+
+/// A refusal in words.
+struct Refused(StatusCode, String);
+
+type Answered<T> = Result<T, Refused>;
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        (self.0, axum::Json(json!({"error": self.1}))).into_response()
+    }
+}
+
+fn bad(message: impl ToString) -> Refused {
+    Refused(StatusCode::BAD_REQUEST, message.to_string())
+}
+
+/// Answers a control call.
+///
+/// # Errors
+/// The client did not send what it promised.
+pub(super) async fn answer(router: Router, request: Request<Incoming>) -> Result<hyper::Response<WireBody>, Dropped> {
+    let response = router.oneshot(request).await.unwrap_or_else(|never| match never {});
+    let (parts, body) = response.into_parts();
+    let body = body.collect().await.map_err(|_| Dropped)?.to_bytes();
+    Ok(hyper::Response::from_parts(parts, WireBody::whole(body)))
+}
+
+/// All control calls.
+pub(super) fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/seed", put(seed))
+        .route("/resources", get(list_resources))
+        .route("/resources/{*id}", put(put_resource).delete(delete_resource))
+        .route("/services", put(put_service).delete(delete_service))
+        .route("/journal", get(read_journal).delete(clear_journal))
+        .route("/faults", put(put_faults).delete(clear_faults))
+        .route("/reachable", get(reachable))
+        .route("/clock", post(change_clock))
+        .fallback(
+            |uri: Uri| async move { Refused(StatusCode::NOT_FOUND, format!("no such control call: {}", uri.path())) },
+        )
+        .method_not_allowed_fallback(|method: Method, uri: Uri| async move {
+            let message = format!("{} does not take {method}", uri.path());
+            Refused(StatusCode::METHOD_NOT_ALLOWED, message)
+        })
+        .layer(DefaultBodyLimit::max(MAX_BODY))
+        .with_state(shared)
+}
+
+fn parse<T: DeserializeOwned>(body: &Bytes) -> Answered<T> {
+    serde_json::from_slice(body).map_err(bad)
+}
+
+fn query<T: DeserializeOwned>(uri: &Uri) -> Answered<T> {
+    let parsed = axum::extract::Query::try_from_uri(uri);
+    parsed.map(|query| query.0).map_err(|error| bad(error.body_text()))
+}
+
+fn done() -> axum::Json<Value> {
+    axum::Json(json!({}))
+}
+
+async fn seed(State(shared): SharedState, body: Bytes) -> Answered<impl IntoResponse> {
+    let seed = Seed::parse(&body).map_err(bad)?;
+    let clock = Clock::default();
+    let mut simulation = shared.lock();
+    simulation.aws.seed(clock.now(), seed).map_err(bad)?;
+    simulation.clock = clock;
+    Ok(done())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ResourcesQuery {
+    #[serde(default)]
+    prefix: String,
+}
+
+async fn list_resources(State(shared): SharedState, uri: Uri) -> Answered<impl IntoResponse> {
+    let asked: ResourcesQuery = query(&uri)?;
+    let mut simulation = shared.lock();
+    let now = simulation.clock.now();
+    Ok(axum::Json(simulation.aws.resources(now, &asked.prefix)))
+}
+
+async fn put_resource(State(shared): SharedState, Path(id): Path<String>, body: Bytes) -> Answered<impl IntoResponse> {
+    let resource: Value = parse(&body)?;
+    let mut simulation = shared.lock();
+    let now = simulation.clock.now();
+    Ok(axum::Json(
+        simulation.aws.put_resource(now, &id, resource).map_err(bad)?,
+    ))
+}
+
+async fn delete_resource(State(shared): SharedState, Path(id): Path<String>) -> Answered<impl IntoResponse> {
+    let mut simulation = shared.lock();
+    let now = simulation.clock.now();
+    match simulation.aws.delete_resource(now, &id) {
+        true => Ok(done()),
+        false => Err(Refused(StatusCode::NOT_FOUND, format!("no resource {id}"))),
+    }
+}
+
+async fn put_service(State(shared): SharedState, body: Bytes) -> Answered<impl IntoResponse> {
+    let service: KubernetesService = parse(&body)?;
+    shared.lock().aws.put_service(service);
+    Ok(done())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ServiceQuery {
+    load_balancer: String,
+}
+
+async fn delete_service(State(shared): SharedState, uri: Uri) -> Answered<impl IntoResponse> {
+    let asked: ServiceQuery = query(&uri)?;
+    shared.lock().aws.delete_service(&asked.load_balancer);
+    Ok(done())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JournalQuery {
+    #[serde(default)]
+    since: u64,
+}
+
+async fn read_journal(State(shared): SharedState, uri: Uri) -> Answered<impl IntoResponse> {
+    let asked: JournalQuery = query(&uri)?;
+    let simulation = shared.lock();
+    Ok(axum::Json(json!(simulation.aws.journal(asked.since))))
+}
+
+async fn clear_journal(State(shared): SharedState) -> impl IntoResponse {
+    shared.lock().aws.clear_journal();
+    done()
+}
+
+async fn put_faults(State(shared): SharedState, body: Bytes) -> Answered<impl IntoResponse> {
+    let rules = parse_faults(&body).map_err(bad)?;
+    shared.lock().aws.set_faults(rules);
+    Ok(done())
+}
+
+async fn clear_faults(State(shared): SharedState) -> impl IntoResponse {
+    shared.lock().aws.clear_faults();
+    done()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReachableQuery {
+    vpc: String,
+    name: String,
+    from: Option<Ipv4Addr>,
+    port: Option<u16>,
+}
+
+async fn reachable(State(shared): SharedState, uri: Uri) -> Answered<impl IntoResponse> {
+    let asked: ReachableQuery = query(&uri)?;
+    let mut simulation = shared.lock();
+    let now = simulation.clock.now();
+    let question = Question {
+        vpc: &asked.vpc,
+        name: &asked.name,
+        from: asked.from,
+        port: asked.port,
+    };
+    Ok(axum::Json(simulation.aws.reachable(now, &question)))
+}
+
+async fn change_clock(State(shared): SharedState, body: Bytes) -> Answered<impl IntoResponse> {
+    let change: ClockChange = parse(&body)?;
+    let mut simulation = shared.lock();
+    simulation.clock.apply(&change).map_err(bad)?;
+    Ok(axum::Json(simulation.clock.read()))
+}

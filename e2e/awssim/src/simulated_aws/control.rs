@@ -1,0 +1,108 @@
+//! What the control calls ask of the simulated AWS: to start again from a seed, to show the state, to change it behind
+//! everybody's back, and to break answers.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::SimulatedAws;
+use crate::engine::fault::FaultRule;
+use crate::engine::journal::JournalEntry;
+use crate::engine::resource;
+use crate::engine::seed::{KubernetesService, Seed, SeedError};
+use crate::engine::state::State;
+use crate::engine::switches::Switches;
+
+/// A control call that cannot be done.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ControlError(String);
+
+impl SimulatedAws {
+    /// Replaces everything by what the seed describes.
+    ///
+    /// # Errors
+    /// A thing that cannot be put; then nothing is changed.
+    pub fn seed(&mut self, now: Timestamp, seed: Seed) -> Result<(), SeedError> {
+        let mut state = State::new(self.state.preset, self.state.random.clone());
+        state.accounts = seed.accounts;
+        state.services = seed.services;
+        state.switches = seed.switches;
+        state.throttle_seed = seed.throttle;
+        for body in seed.resources {
+            let id = body["id"].as_str().unwrap_or_default().to_owned();
+            resource::put(&mut state, now, &id, body).map_err(|why| SeedError::Resource { id, why })?;
+        }
+        self.state = state;
+        Ok(())
+    }
+
+    /// All things whose ARN starts with `prefix`, as they are kept.
+    pub fn resources(&mut self, now: Timestamp, prefix: &str) -> Vec<Value> {
+        self.state.advance(now);
+        let all = resource::all(&self.state).into_iter();
+        all.filter(|(arn, _)| arn.starts_with(prefix))
+            .map(|(_, value)| value)
+            .collect()
+    }
+
+    /// Creates or replaces a thing behind everybody's back; returns it.
+    ///
+    /// # Errors
+    /// No ARN, of an unknown account or kind; a body of another form.
+    pub fn put_resource(&mut self, now: Timestamp, id: &str, body: Value) -> Result<Value, ControlError> {
+        self.state.advance(now);
+        resource::put(&mut self.state, now, id, body).map_err(ControlError)?;
+        let all = resource::all(&self.state).into_iter();
+        Ok(all
+            .into_iter()
+            .find(|(arn, _)| arn == id)
+            .map_or(json!(null), |(_, value)| value))
+    }
+
+    /// Removes a thing behind everybody's back; returns whether it was there.
+    pub fn delete_resource(&mut self, now: Timestamp, id: &str) -> bool {
+        self.state.advance(now);
+        resource::delete(&mut self.state, id)
+    }
+
+    /// The calls after number `since`.
+    pub fn journal(&self, since: u64) -> &[JournalEntry] {
+        self.state.journal.since(since)
+    }
+
+    /// Forgets the calls made so far; their numbers are not used again.
+    pub fn clear_journal(&mut self) {
+        self.state.journal.clear();
+    }
+
+    /// Replaces all fault rules and their counts.
+    pub fn set_faults(&mut self, rules: Vec<FaultRule>) {
+        self.state.faults.set(rules);
+    }
+
+    /// Removes all fault rules.
+    pub fn clear_faults(&mut self) {
+        self.state.faults.set(vec![]);
+    }
+
+    /// The choices in force.
+    pub fn switches(&self) -> &Switches {
+        &self.state.switches
+    }
+
+    /// What stands behind load balancers.
+    pub fn services(&self) -> &[KubernetesService] {
+        &self.state.services
+    }
+
+    /// Says what stands behind a load balancer, in place of what stood there.
+    pub fn put_service(&mut self, service: KubernetesService) {
+        self.delete_service(&service.load_balancer);
+        self.state.services.push(service);
+    }
+
+    /// Nothing stands behind that load balancer any more.
+    pub fn delete_service(&mut self, load_balancer: &str) {
+        self.state.services.retain(|known| known.load_balancer != load_balancer);
+    }
+}
