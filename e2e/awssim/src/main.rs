@@ -22,7 +22,8 @@ enum Cli {
 
 #[derive(Args)]
 struct ServeArgs {
-    /// Directory for ca.pem (to be trusted by clients), env (shell exports) and ca-key.pem; used again at the next start.
+    /// Directory for ca.pem (to be trusted by clients), env (shell exports) and ca-key.pem; used again at the next
+    /// start.
     #[arg(long)]
     dir: PathBuf,
     /// HTTPS address of all services; port 0 takes a free one.

@@ -81,8 +81,8 @@ fn connections_are_listed_and_rejected() {
 fn filters_and_pages_of_endpoint_services_count() {
     let mut aws = TestAws::with(|seed| {
         let service = |n: u8| {
-            serde_json::json!({"id": format!("arn:aws:ec2:{REGION}:{PROVIDER}:vpc-endpoint-service/vpce-svc-0000000000000000{n}"),
-                "load_balancers": [], "tags": {"n": n.to_string()}})
+            let id = format!("vpc-endpoint-service/vpce-svc-0000000000000000{n}");
+            serde_json::json!({"id": format!("arn:aws:ec2:{REGION}:{PROVIDER}:{id}"), "load_balancers": [], "tags": {"n": n.to_string()}})
         };
         let resources = seed["resources"].as_array_mut().unwrap();
         resources.extend((1..=7).map(service));

@@ -1,4 +1,5 @@
-//! Fault rules of the simulated AWS. `path` in a rule is `/ec2/CreateVpcEndpoint`: service and action, as the journal has it.
+//! Fault rules of the simulated AWS. `path` in a rule is `/ec2/CreateVpcEndpoint`: service and action, as
+//! the journal has it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

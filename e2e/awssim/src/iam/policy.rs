@@ -13,13 +13,13 @@ pub struct Policy {
     pub version: String,
     /// What is allowed and denied.
     #[serde(rename = "Statement")]
-    pub statements: Vec<Statement>,
+    pub rules: Vec<PolicyRule>,
 }
 
-/// One statement.
+/// One rule of a policy; IAM calls it a rule.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Statement {
+pub struct PolicyRule {
     /// Its name.
     #[serde(rename = "Sid", default)]
     pub sid: String,
@@ -34,7 +34,7 @@ pub struct Statement {
     pub resources: OneOrMany,
 }
 
-/// What a statement does.
+/// What a rule does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Effect {
     /// Permits.
@@ -65,18 +65,13 @@ impl OneOrMany {
 /// Whether the policies allow an action (`ec2:CreateTags`) on a resource (an ARN, or `*`).
 pub(crate) fn allows(policies: &[Policy], action: &str, resource: &str) -> bool {
     let action = action.to_ascii_lowercase();
-    let hit = |statement: &&Statement| {
-        statement
-            .actions
+    let hit = |rule: &&PolicyRule| {
+        rule.actions
             .any(|pattern| matches(&pattern.to_ascii_lowercase(), &action))
-            && statement.resources.any(|pattern| matches(pattern, resource))
+            && rule.resources.any(|pattern| matches(pattern, resource))
     };
-    let hits: Vec<&Statement> = policies
-        .iter()
-        .flat_map(|policy| &policy.statements)
-        .filter(hit)
-        .collect();
-    !hits.is_empty() && hits.iter().all(|statement| statement.effect == Effect::Allow)
+    let hits: Vec<&PolicyRule> = policies.iter().flat_map(|policy| &policy.rules).filter(hit).collect();
+    !hits.is_empty() && hits.iter().all(|rule| rule.effect == Effect::Allow)
 }
 
 #[cfg(test)]

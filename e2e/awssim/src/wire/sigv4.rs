@@ -75,6 +75,11 @@ pub(crate) fn verify(
             "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date",
         ));
     }
+    match (&key.token, header(headers, "x-amz-security-token")) {
+        (None, None) => {}
+        (Some(token), Some(given)) if token == given => {}
+        _ => return Err(unknown_key(ec2)),
+    }
     let names: Vec<&str> = authorization.signed_headers.split(';').collect();
     let mut carried = ["host", "x-amz-date"]
         .into_iter()
@@ -83,11 +88,6 @@ pub(crate) fn verify(
         return Err(mismatch(&format!(
             "'{missing}' must be a 'SignedHeader' in the AWS Authorization."
         )));
-    }
-    match (&key.token, header(headers, "x-amz-security-token")) {
-        (None, None) => {}
-        (Some(token), Some(given)) if token == given => {}
-        _ => return Err(unknown_key(ec2)),
     }
     let expected = signature(&key.secret, authorization, request, stamp).ok_or_else(|| incomplete("SignedHeaders"))?;
     if expected != authorization.signature {

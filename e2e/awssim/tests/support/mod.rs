@@ -60,9 +60,9 @@ pub fn consumer() -> Keys {
     keys("AKIACONSUMER")
 }
 
-fn user(name: &str, key: &str, statements: Value) -> Value {
+fn user(name: &str, key: &str, allowed: Value) -> Value {
     json!({"name": name, "access_key_id": key, "secret_access_key": format!("secret of {key}"),
-        "policies": [{"Version": "2012-10-17", "Statement": statements}]})
+        "policies": [{"Version": "2012-10-17", "Statement": allowed}]})
 }
 
 fn vpc_parts() -> Vec<Value> {

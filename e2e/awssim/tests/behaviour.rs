@@ -1,0 +1,452 @@
+//! How AWS behaves where controllers stumble: lags, merged rules, atomic batches, budgets, quotas, names that are gone.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use awssim::Preset;
+use serde_json::json;
+use support::*;
+
+fn rule<'a>(group: &'a str, port: &'a str, cidr: &'a str) -> Vec<(&'a str, &'a str)> {
+    vec![
+        ("GroupId", group),
+        ("IpPermissions.1.IpProtocol", "tcp"),
+        ("IpPermissions.1.FromPort", port),
+        ("IpPermissions.1.ToPort", port),
+        ("IpPermissions.1.IpRanges.1.CidrIp", cidr),
+        ("IpPermissions.1.IpRanges.1.Description", "Control plane service"),
+    ]
+}
+
+#[test]
+fn rules_are_shown_merged_and_taken_all_or_none() {
+    let mut aws = TestAws::default();
+    let group = aws.group("one");
+    for cidr in ["10.0.0.0/16", "10.1.7.9/16"] {
+        aws.ec2(&consumer(), "AuthorizeSecurityGroupIngress", &rule(&group, "443", cidr))
+            .ok();
+    }
+    let show = |aws: &mut TestAws| {
+        aws.ec2(&consumer(), "DescribeSecurityGroups", &[("GroupId.1", &group)])
+            .ok()
+    };
+    let shown = show(&mut aws);
+    assert_eq!(shown.values("fromPort"), ["443"], "one permission");
+    assert_eq!(shown.values("cidrIp"), ["10.0.0.0/16", "10.1.0.0/16", "0.0.0.0/0"]);
+    let mut two = rule(&group, "443", "10.2.0.0/16");
+    two.extend([("IpPermissions.1.IpRanges.2.CidrIp", "10.0.0.0/16")]);
+    let refused = aws.ec2(&consumer(), "AuthorizeSecurityGroupIngress", &two);
+    assert_eq!(refused.code(), "InvalidPermission.Duplicate");
+    assert_eq!(show(&mut aws).values("cidrIp").len(), 3, "nothing was added");
+    aws.ec2(
+        &consumer(),
+        "RevokeSecurityGroupIngress",
+        &rule(&group, "443", "10.0.0.0/16"),
+    )
+    .ok();
+    let again = aws.ec2(
+        &consumer(),
+        "RevokeSecurityGroupIngress",
+        &rule(&group, "443", "10.0.0.0/16"),
+    );
+    assert_eq!(again.code(), "InvalidPermission.NotFound");
+}
+
+#[test]
+fn name_of_a_group_is_unique_in_its_vpc() {
+    let mut aws = TestAws::default();
+    aws.group("one");
+    let params = [("GroupName", "one"), ("GroupDescription", "d"), ("VpcId", VPC)];
+    assert_eq!(
+        aws.ec2(&consumer(), "CreateSecurityGroup", &params).code(),
+        "InvalidGroup.Duplicate"
+    );
+    let other = [("GroupName", "one"), ("GroupDescription", "d"), ("VpcId", OTHER_VPC)];
+    aws.ec2(&consumer(), "CreateSecurityGroup", &other).ok();
+}
+
+#[test]
+fn group_that_another_refers_to_is_kept() {
+    let mut aws = TestAws::default();
+    let (one, two) = (aws.group("one"), aws.group("two"));
+    let refers = [
+        ("GroupId", two.as_str()),
+        ("IpPermissions.1.IpProtocol", "-1"),
+        ("IpPermissions.1.Groups.1.GroupId", one.as_str()),
+    ];
+    aws.ec2(&consumer(), "AuthorizeSecurityGroupIngress", &refers).ok();
+    assert_eq!(
+        aws.ec2(&consumer(), "DeleteSecurityGroup", &[("GroupId", &one)]).code(),
+        "DependencyViolation"
+    );
+    aws.ec2(&consumer(), "RevokeSecurityGroupIngress", &refers).ok();
+    aws.ec2(&consumer(), "DeleteSecurityGroup", &[("GroupId", &one)]).ok();
+}
+
+#[test]
+fn what_was_just_created_is_not_shown_yet() {
+    let mut aws = TestAws::with(|seed| seed["switches"] = json!({"describe_lag_s": 5.0, "tag_lag_s": 8.0}));
+    let params = [
+        ("GroupName", "one"),
+        ("GroupDescription", "d"),
+        ("VpcId", VPC),
+        ("TagSpecification.1.ResourceType", "security-group"),
+        ("TagSpecification.1.Tag.1.Key", "k"),
+        ("TagSpecification.1.Tag.1.Value", "v"),
+    ];
+    let id = aws
+        .ec2(&consumer(), "CreateSecurityGroup", &params)
+        .ok()
+        .value("groupId");
+    let by_tag = [("Filter.1.Name", "tag:k"), ("Filter.1.Value.1", "v")];
+    aws.advance(4.9);
+    let by_id = [("GroupId.1", id.as_str())];
+    assert_eq!(
+        aws.ec2(&consumer(), "DescribeSecurityGroups", &by_id).code(),
+        "InvalidGroup.NotFound"
+    );
+    aws.advance(0.1);
+    aws.ec2(&consumer(), "DescribeSecurityGroups", &by_id).ok();
+    assert!(
+        aws.ec2(&consumer(), "DescribeSecurityGroups", &by_tag)
+            .ok()
+            .values("groupId")
+            .is_empty()
+    );
+    aws.advance(3.0);
+    assert_eq!(
+        aws.ec2(&consumer(), "DescribeSecurityGroups", &by_tag)
+            .ok()
+            .values("groupId"),
+        [id]
+    );
+}
+
+#[test]
+fn load_balancer_is_active_after_two_and_a_half_minutes() {
+    let mut aws = TestAws::of(Preset::Recorded, |seed| {
+        for resource in seed["resources"].as_array_mut().unwrap() {
+            if resource["id"] == BALANCER {
+                resource["state"] = json!("provisioning");
+            }
+        }
+    });
+    let describe = |aws: &mut TestAws, names: &[(&str, &str)]| {
+        aws.call(&provider(), "elasticloadbalancing", "DescribeLoadBalancers", names)
+    };
+    let one = [("Names.member.1", "aone")];
+    assert_eq!(
+        describe(&mut aws, &one).ok().value("State"),
+        "<Code>provisioning</Code>"
+    );
+    let create = [("NetworkLoadBalancerArn.1", BALANCER)];
+    let refused = aws.ec2(&provider(), "CreateVpcEndpointServiceConfiguration", &create);
+    assert_eq!(refused.code(), "InvalidParameter");
+    aws.advance(149.0);
+    assert_eq!(describe(&mut aws, &one).ok().value("Code"), "provisioning");
+    aws.advance(1.0);
+    let shown = describe(&mut aws, &one).ok();
+    assert_eq!(shown.value("Code"), "active");
+    assert_eq!(
+        shown.value("DNSName"),
+        "aone-0123456789abcdef.elb.us-east-1.amazonaws.com"
+    );
+    let with_unknown = [("Names.member.1", "aone"), ("Names.member.2", "agone")];
+    assert_eq!(describe(&mut aws, &with_unknown).code(), "LoadBalancerNotFound");
+}
+
+#[test]
+fn recorded_endpoint_takes_its_minutes() {
+    let mut aws = TestAws::of(Preset::Recorded, |_| {});
+    let service = aws.service();
+    aws.advance(5.0);
+    let name = format!("com.amazonaws.vpce.us-east-1.{service}");
+    let params = [
+        ("VpcEndpointType", "Interface"),
+        ("VpcId", VPC),
+        ("ServiceName", &name),
+        ("SubnetId.1", SUBNETS[0]),
+    ];
+    let request = aws.query(&consumer(), "ec2", "CreateVpcEndpoint", &params);
+    let answer = aws.aws.handle(aws.now, &request);
+    assert_eq!(answer.wire.delay, Some(std::time::Duration::from_secs(30)));
+    let id = aws
+        .ec2(&consumer(), "DescribeVpcEndpoints", &[])
+        .ok()
+        .value("vpcEndpointId");
+    aws.advance(59.0);
+    assert_eq!(aws.endpoint_state(&id), "pending");
+    aws.advance(1.0);
+    assert_eq!(aws.endpoint_state(&id), "available");
+    aws.ec2(&consumer(), "DeleteVpcEndpoints", &[("VpcEndpointId.1", &id)])
+        .ok();
+    let interfaces = |aws: &mut TestAws| {
+        aws.ec2(&consumer(), "DescribeNetworkInterfaces", &[])
+            .ok()
+            .values("subnetId")
+            .len()
+    };
+    aws.advance(60.0);
+    assert_eq!((aws.endpoint_state(&id).as_str(), interfaces(&mut aws)), ("", 1));
+    aws.advance(60.0);
+    assert_eq!(interfaces(&mut aws), 0);
+}
+
+#[test]
+fn batch_of_records_is_applied_whole_or_not_at_all() {
+    let mut aws = TestAws::default();
+    let (one, two) = ("api.one.hypershift.local", "b.one.hypershift.local");
+    aws.change(&[("CREATE", one, 300, "x.example"), ("UPSERT", two, 300, "x.example")])
+        .ok();
+    let count = |aws: &mut TestAws| {
+        aws.route53(&consumer(), "GET", &format!("hostedzone/{ZONE}/rrset"), "")
+            .ok()
+            .values("Type")
+            .len()
+    };
+    assert_eq!(count(&mut aws), 4, "with NS and SOA");
+    for bad in [
+        ("CREATE", one, 300, "y.example"),
+        ("DELETE", one, 301, "x.example"),
+        ("DELETE", one, 300, "y.example"),
+        ("DELETE", "c.one.hypershift.local", 300, "x.example"),
+        ("CREATE", "api.two.hypershift.local", 300, "x.example"),
+        ("CREATE", "one.hypershift.local", 300, "x.example"),
+    ] {
+        let refused = aws.change(&[("DELETE", two, 300, "x.example"), bad]);
+        assert_eq!(
+            (refused.status, refused.code().as_str()),
+            (400, "InvalidChangeBatch"),
+            "{bad:?}"
+        );
+        assert_eq!(count(&mut aws), 4, "{bad:?}");
+    }
+    aws.change(&[("DELETE", one, 300, "x.example"), ("DELETE", two, 300, "x.example")])
+        .ok();
+    assert_eq!(count(&mut aws), 2);
+}
+
+#[test]
+fn change_is_pending_first_and_the_zone_busy() {
+    let mut aws = TestAws::with(|seed| seed["switches"]["zone_busy_s"] = json!(0.2));
+    let answer = aws
+        .change(&[("UPSERT", "api.one.hypershift.local", 300, "x.example")])
+        .ok();
+    assert_eq!(answer.value("Status"), "PENDING");
+    let id = answer.value("Id");
+    let busy = aws.change(&[("UPSERT", "api.one.hypershift.local", 300, "y.example")]);
+    assert_eq!(busy.code(), "PriorRequestNotComplete");
+    aws.advance(0.5);
+    aws.change(&[("UPSERT", "api.one.hypershift.local", 300, "y.example")])
+        .ok();
+    let path = id.trim_start_matches('/').to_owned();
+    assert_eq!(
+        aws.route53(&consumer(), "GET", &path, "").ok().value("Status"),
+        "INSYNC"
+    );
+    assert_eq!(
+        aws.route53(&consumer(), "GET", "hostedzone/Z2", "").code(),
+        "NoSuchHostedZone"
+    );
+}
+
+#[test]
+fn zones_of_one_name_are_all_listed() {
+    let mut aws = TestAws::with(|seed| {
+        let zone = |id: &str, account: &str| {
+            json!({"id": format!("arn:aws:route53:::hostedzone/{id}"), "account": account, "name": "one.hypershift.local",
+                "vpcs": [{"id": OTHER_VPC, "region": REGION}]})
+        };
+        let resources = seed["resources"].as_array_mut().unwrap();
+        resources.extend([zone("Z2", CONSUMER), zone("Z3", PROVIDER)]);
+    });
+    let first = aws.route53(&consumer(), "GET", "hostedzone?maxitems=1", "").ok();
+    assert_eq!(
+        (first.values("Id"), first.value("IsTruncated")),
+        (vec![format!("/hostedzone/{ZONE}")], "true".to_owned())
+    );
+    let next = format!("hostedzone?maxitems=1&marker={}", first.value("NextMarker"));
+    let second = aws.route53(&consumer(), "GET", &next, "").ok();
+    assert_eq!(
+        (second.value("Id").as_str(), second.value("IsTruncated").as_str()),
+        ("/hostedzone/Z2", "false")
+    );
+    let by_vpc = format!("hostedzonesbyvpc?vpcid={OTHER_VPC}&vpcregion={REGION}");
+    let by_vpc = aws.route53(&consumer(), "GET", &by_vpc, "").ok();
+    assert_eq!(by_vpc.values("OwningAccount"), [CONSUMER, PROVIDER]);
+}
+
+#[test]
+fn budget_is_per_account_region_and_action() {
+    let mut aws = TestAws::with(|seed| seed["throttle"] = json!({"enabled": true}));
+    let params = [
+        ("VpcEndpointType", "Interface"),
+        ("VpcId", VPC),
+        ("ServiceName", "none"),
+    ];
+    for _ in 0..4 {
+        assert_eq!(
+            aws.ec2(&consumer(), "CreateVpcEndpoint", &params).code(),
+            "InvalidServiceName"
+        );
+    }
+    let refused = aws.ec2(&consumer(), "CreateVpcEndpoint", &params);
+    assert_eq!((refused.status, refused.code().as_str()), (503, "RequestLimitExceeded"));
+    assert_ne!(
+        aws.ec2(&provider(), "CreateVpcEndpoint", &params).code(),
+        "RequestLimitExceeded"
+    );
+    aws.ec2(&consumer(), "DescribeVpcs", &[]).ok();
+    aws.advance(3.4);
+    assert_eq!(
+        aws.ec2(&consumer(), "CreateVpcEndpoint", &params).code(),
+        "InvalidServiceName"
+    );
+    for _ in 0..5 {
+        aws.route53(&consumer(), "GET", "hostedzone", "").ok();
+    }
+    let refused = aws.change(&[("UPSERT", "api.one.hypershift.local", 300, "x.example")]);
+    assert_eq!((refused.status, refused.code().as_str()), (400, "Throttling"));
+}
+
+#[test]
+fn fifty_first_endpoint_of_a_vpc_is_refused() {
+    let mut aws = TestAws::with(|seed| seed["accounts"][1]["quotas"] = json!({"endpoints_per_vpc": 2}));
+    let service = aws.service();
+    for _ in 0..2 {
+        aws.create_endpoint(&service, &[("SubnetId.1", SUBNETS[0])]).ok();
+    }
+    let refused = aws.create_endpoint(&service, &[("SubnetId.1", SUBNETS[0])]);
+    assert_eq!(refused.code(), "VpcEndpointLimitExceeded");
+}
+
+#[test]
+fn endpoint_waits_for_acceptance() {
+    let mut aws = TestAws::default();
+    let service = aws.service();
+    let ask = [("ServiceId", service.as_str()), ("AcceptanceRequired", "true")];
+    aws.ec2(&provider(), "ModifyVpcEndpointServiceConfiguration", &ask).ok();
+    let id = aws
+        .create_endpoint(&service, &[("SubnetId.1", SUBNETS[0])])
+        .ok()
+        .value("vpcEndpointId");
+    aws.advance(60.0);
+    assert_eq!(aws.endpoint_state(&id), "pendingAcceptance");
+    let accept = [("ServiceId", service.as_str()), ("VpcEndpointId.1", id.as_str())];
+    aws.ec2(&provider(), "AcceptVpcEndpointConnections", &accept).ok();
+    aws.advance(1.0);
+    assert_eq!(aws.endpoint_state(&id), "available");
+}
+
+#[test]
+fn removed_principal_keeps_its_connections() {
+    let mut aws = TestAws::default();
+    let service = aws.service();
+    let (id, _) = aws.endpoint(&service);
+    let remove = [
+        ("ServiceId", service.as_str()),
+        ("RemoveAllowedPrincipals.1", "arn:aws:iam::222222222222:root"),
+    ];
+    aws.ec2(&provider(), "ModifyVpcEndpointServicePermissions", &remove)
+        .ok();
+    let params = [("ServiceId", service.as_str())];
+    let left = aws
+        .ec2(&provider(), "DescribeVpcEndpointServicePermissions", &params)
+        .ok();
+    assert!(left.values("principal").is_empty());
+    assert_eq!(aws.endpoint_state(&id), "available");
+    assert_eq!(aws.create_endpoint(&service, &[]).code(), "InvalidServiceName");
+}
+
+#[test]
+fn principal_whose_role_is_gone_shows_as_an_id() {
+    let mut aws = TestAws::default();
+    let service = aws.service();
+    let gone = "arn:aws:iam::222222222222:role/gone";
+    let add = [
+        ("ServiceId", service.as_str()),
+        ("AddAllowedPrincipals.1", ROLE),
+        ("AddAllowedPrincipals.2", gone),
+    ];
+    aws.ec2(&provider(), "ModifyVpcEndpointServicePermissions", &add).ok();
+    let params = [("ServiceId", service.as_str())];
+    let shown = aws
+        .ec2(&provider(), "DescribeVpcEndpointServicePermissions", &params)
+        .ok()
+        .values("principal");
+    assert!(
+        shown.contains(&ROLE.to_owned()) && !shown.contains(&gone.to_owned()),
+        "{shown:?}"
+    );
+    assert!(shown.iter().any(|principal| principal.starts_with("AROA")), "{shown:?}");
+}
+
+#[test]
+fn token_of_a_deleted_thing_is_spent() {
+    let mut aws = TestAws::default();
+    let create = [("NetworkLoadBalancerArn.1", BALANCER), ("ClientToken", "t")];
+    let action = "CreateVpcEndpointServiceConfiguration";
+    let id = aws.ec2(&provider(), action, &create).ok().value("serviceId");
+    aws.ec2(
+        &provider(),
+        "DeleteVpcEndpointServiceConfigurations",
+        &[("ServiceId.1", &id)],
+    )
+    .ok();
+    aws.advance(10.0);
+    assert_eq!(
+        aws.ec2(&provider(), action, &create).code(),
+        "IdempotentParameterMismatch"
+    );
+}
+
+#[test]
+fn fault_hits_the_calls_it_names() {
+    let mut aws = TestAws::default();
+    let rules = r#"[{"match": {"path": "^/ec2/Describe", "from": 2, "times": 1},
+        "do": {"status": 503, "code": "Unavailable"}}, {"match": {"path": "CreateSecurityGroup"}, "do": {"drop": "after"}},
+        {"match": {"path": "CreateVpcEndpointService"}, "do": {"ends": "Failed"}}]"#;
+    aws.aws.set_faults(awssim::parse_faults(rules.as_bytes()).unwrap());
+    aws.ec2(&consumer(), "DescribeVpcs", &[]).ok();
+    let hit = aws.ec2(&consumer(), "DescribeVpcs", &[]);
+    assert_eq!((hit.status, hit.code().as_str()), (503, "Unavailable"));
+    let params = [("GroupName", "lost"), ("GroupDescription", "d"), ("VpcId", VPC)];
+    let request = aws.query(&consumer(), "ec2", "CreateSecurityGroup", &params);
+    assert_eq!(
+        aws.aws.handle(aws.now, &request).wire.drop,
+        Some(awssim::DropWhen::After)
+    );
+    assert_eq!(aws.aws.handle(aws.now, &request).wire.drop, None);
+    let last: Vec<_> = aws
+        .aws
+        .journal(0)
+        .iter()
+        .rev()
+        .take(2)
+        .map(|call| (call.changed, call.code.clone()))
+        .collect();
+    assert_eq!(
+        last,
+        [(false, Some("InvalidGroup.Duplicate".to_owned())), (true, None)],
+        "the first was carried out"
+    );
+    aws.service();
+    let failed = aws
+        .ec2(&provider(), "DescribeVpcEndpointServiceConfigurations", &[])
+        .ok();
+    assert_eq!(failed.value("serviceState"), "Failed");
+}
+
+#[test]
+fn unknown_parameter_action_and_version_are_refused() {
+    let mut aws = TestAws::default();
+    assert_eq!(
+        aws.ec2(&consumer(), "DescribeVpcs", &[("VpcIds.1", VPC)]).code(),
+        "UnknownParameter"
+    );
+    assert_eq!(aws.ec2(&consumer(), "DescribeInstances", &[]).code(), "InvalidAction");
+    let uri = "https://ec2.us-east-1.amazonaws.com/";
+    let body = "Action=DescribeVpcs&Version=2014-10-01".to_owned();
+    let request = signed(&consumer(), ("ec2", REGION), aws.now, "POST", uri, body);
+    assert_eq!(aws.send(&request).code(), "InvalidAction");
+}
