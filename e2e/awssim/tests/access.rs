@@ -7,6 +7,7 @@ use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::KeySize;
 use aws_lc_rs::signature::{KeyPair as _, RSA_PKCS1_SHA256, RsaKeyPair};
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 use support::*;
 
@@ -192,6 +193,17 @@ fn signature_is_for_one_body_service_region_and_time() {
     aws.send(&old).ok();
     aws.advance(1.0);
     assert_eq!(aws.send(&old).code(), "RequestExpired");
+}
+
+#[test]
+fn signature_by_real_time_is_good_while_simulated_time_runs_ahead() {
+    let mut aws = TestAws::default();
+    let request = aws.query(&consumer(), "ec2", "DescribeVpcs", &[]);
+    aws.advance(1800.0);
+    aws.aws.set_callers_behind(SignedDuration::from_mins(30));
+    aws.send(&request).ok();
+    aws.aws.set_callers_behind(SignedDuration::from_mins(20));
+    assert_eq!(aws.send(&request).code(), "RequestExpired");
 }
 
 #[test]

@@ -23,6 +23,9 @@ use crate::sts::session::Session;
 /// The state of one simulated AWS. Maps are by id, sessions by access key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct State {
+    /// How far the clocks of callers, who sign by real time, are behind the simulated one.
+    #[serde(skip)]
+    pub(crate) callers_behind: SignedDuration,
     pub(crate) preset: Preset,
     pub(crate) random: Random,
     pub(crate) accounts: Vec<Account>,
@@ -75,6 +78,7 @@ impl State {
             zones: BTreeMap::new(),
             changes: BTreeMap::new(),
             sessions: BTreeMap::new(),
+            callers_behind: SignedDuration::ZERO,
             tokens: BTreeMap::new(),
         }
     }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
+use jiff::Timestamp;
 use simulator::wire::{Dropped, WireBody, perform};
 use tokio::time::timeout;
 
@@ -32,6 +33,7 @@ pub(super) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> R
         let mut simulation = shared.lock();
         let now = simulation.clock.now();
         let speed = simulation.clock.read().speed;
+        simulation.aws.set_callers_behind(now.duration_since(Timestamp::now()));
         let mut answer = simulation.aws.handle(now, &request);
         // What AWS takes is simulated time.
         answer.wire.delay = answer.wire.delay.map(|delay| delay.div_f64(speed.max(1.0)));

@@ -1,7 +1,7 @@
 //! What the control calls ask of the simulated AWS: to start again from a seed, to show the state, to change it behind
 //! everybody's back, and to break answers.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::SimulatedAws;
@@ -83,6 +83,11 @@ impl SimulatedAws {
     /// Removes all fault rules.
     pub fn clear_faults(&mut self) {
         self.state.faults.set(vec![]);
+    }
+
+    /// Says how far the clocks of callers are behind the simulated one: they sign by real time, whatever is simulated.
+    pub fn set_callers_behind(&mut self, behind: SignedDuration) {
+        self.state.callers_behind = behind;
     }
 
     /// The choices in force.

@@ -103,7 +103,8 @@ pub(crate) fn verify(
         });
     }
     let skew = SignedDuration::from_mins(if ec2 { 5 } else { 15 });
-    if now.duration_since(signed).abs() > skew {
+    let callers_now = now.duration_since(signed) - state.callers_behind;
+    if callers_now.abs() > skew {
         return Err(match ec2 {
             true => AwsError::bad("RequestExpired", "Request has expired."),
             false => mismatch(&format!(
