@@ -2,6 +2,7 @@
 //!
 //! The modules are the architecture; `ARCHITECTURE.md` follows the data through them.
 
+pub use hyperlink_aws as aws;
 pub use hyperlink_azure as azure;
 pub use hyperlink_engine as engine;
 

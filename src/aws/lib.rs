@@ -1,13 +1,19 @@
 //! AWS: its query and REST-XML services, as Hyperlink calls them. Knows no Kubernetes.
 
 pub mod api;
+pub mod body;
+pub mod calls;
+pub mod cloud;
 pub mod credentials;
 pub mod ec2;
 pub mod elbv2;
 pub mod endpoints;
 #[cfg(test)]
 mod hostile;
+pub mod kinds;
+pub mod owner_tags;
 pub mod region;
 pub mod route53;
+pub mod slot;
 mod sts;
 mod wire;

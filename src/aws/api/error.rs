@@ -204,6 +204,8 @@ impl AwsError {
             return exactly.max(Duration::from_secs(1));
         }
         let (first, most) = match self.class {
+            // A network interface stays for minutes after its endpoint.
+            Class::Busy if self.code == "DependencyViolation" => (10, 30),
             Class::Gone | Class::Busy => (3, 30),
             Class::Throttled | Class::Invalid => (30, 300),
             Class::Denied => (60, 600),

@@ -77,28 +77,59 @@ impl Route53 {
         self.0.pages(reconcile, request, records).await
     }
 
-    /// Reads the records of one name and type; none if there are none.
+    /// Reads the records of these names and one type. Names next to each other in the zone cost one request.
     ///
     /// # Errors
     /// AWS's. `NoSuchHostedZone`: there is no such zone.
-    pub async fn record(
+    pub async fn records_named(
+        &self,
+        reconcile: Reconcile,
+        zone_id: &str,
+        names: &[&str],
+        kind: &str,
+    ) -> Result<Vec<RecordSet>, AwsError> {
+        let mut names: Vec<&str> = names
+            .iter()
+            .map(|name| name.strip_suffix('.').unwrap_or(name))
+            .collect();
+        names.sort_by(|one, other| one.rsplit('.').cmp(other.rsplit('.')));
+        let mut found: Vec<RecordSet> = Vec::new();
+        let mut rest = names.as_slice();
+        while let Some((first, others)) = rest.split_first() {
+            let (page, is_last) = self.page_from(reconcile, zone_id, first, kind).await?;
+            let shown = |name: &str| {
+                page.iter()
+                    .find(|one| one.kind == kind && one.name.eq_ignore_ascii_case(name))
+            };
+            found.extend(shown(first).cloned());
+            // What a page does not show may be on the next one, unless there is none.
+            let on_page = others
+                .iter()
+                .take_while(|name| is_last || shown(name).is_some())
+                .count();
+            found.extend(others[..on_page].iter().filter_map(|name| shown(name)).cloned());
+            rest = &others[on_page..];
+        }
+        Ok(found)
+    }
+
+    /// Reads a page of records, from this name and type on; whether it is the last one.
+    async fn page_from(
         &self,
         reconcile: Reconcile,
         zone_id: &str,
         name: &str,
         kind: &str,
-    ) -> Result<Option<RecordSet>, AwsError> {
+    ) -> Result<(Vec<RecordSet>, bool), AwsError> {
         let path = ["hostedzone", zone_segment(zone_id)?, "rrset"];
-        // The list begins at this name and type, or after it if there is none.
         let query = Form::default()
-            .with("maxitems", "1")
+            .with("maxitems", PAGE)
             .with("name", name)
             .with("type", kind);
         let request = ServiceRequest::get(Action::ListResourceRecordSets, &path, query);
         let page = self.0.read(reconcile, request, records).await?;
-        let name = name.strip_suffix('.').unwrap_or(name);
-        let mut first = page.items.into_iter().take(1);
-        Ok(first.find(|records| records.name.eq_ignore_ascii_case(name) && records.kind == kind))
+        let is_last = page.next.is_none();
+        Ok((page.items, is_last))
     }
 
     /// Changes records: all of these changes, or none.

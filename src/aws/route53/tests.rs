@@ -79,11 +79,37 @@ async fn records_are_read_over_all_pages() {
 #[case::other_type("*.apps.c.hypershift.local", "A", false)]
 #[case::later_name("a.c.hypershift.local", "CNAME", false)]
 #[tokio::test]
-async fn record_is_the_first_of_the_list_or_none(#[case] name: &str, #[case] kind: &str, #[case] there: bool) {
+async fn only_records_of_the_name_and_type_are_found(#[case] name: &str, #[case] kind: &str, #[case] there: bool) {
     let sample = Sample::answering(&format!("{RECORDS}</ListResourceRecordSetsResponse>"));
-    let found = route53(&sample).record(reconcile(), "Z1", name, kind).await.unwrap();
-    assert_eq!(found, there.then(apps));
-    assert!(sample.aws.requests()[0].contains("maxitems=1&name="));
+    let found = route53(&sample).records_named(reconcile(), "Z1", &[name], kind).await;
+    assert_eq!(found, Ok(there.then(apps).into_iter().collect()));
+    assert!(sample.aws.requests()[0].contains("maxitems=300&name="));
+}
+
+#[tokio::test]
+async fn names_beside_each_other_are_read_in_one_request() {
+    let names = ["*.apps.c.hypershift.local", "api.c.hypershift.local"];
+    let last = format!("{RECORDS}</ListResourceRecordSetsResponse>");
+    let sample = Sample::answering(&last);
+    let found = route53(&sample).records_named(reconcile(), "Z1", &names, "CNAME").await;
+    assert_eq!(found, Ok(vec![apps()]));
+    let requests = sample.aws.requests();
+    assert!(
+        requests.len() == 1 && requests[0].contains("name=api.c.hypershift.local"),
+        "{requests:?}"
+    );
+}
+
+#[tokio::test]
+async fn name_beyond_the_first_page_has_a_request_of_its_own() {
+    let names = ["*.apps.c.hypershift.local", "api.c.hypershift.local"];
+    let more = "<IsTruncated>true</IsTruncated><NextRecordName>app.c.</NextRecordName>";
+    let first = format!("<ListResourceRecordSetsResponse>{more}</ListResourceRecordSetsResponse>");
+    let last = format!("{RECORDS}</ListResourceRecordSetsResponse>");
+    let sample = Sample::new([answer(200, &first), answer(200, &last)]);
+    let found = route53(&sample).records_named(reconcile(), "Z1", &names, "CNAME").await;
+    assert_eq!(found, Ok(vec![apps()]));
+    assert_eq!(sample.aws.requests().len(), 2);
 }
 
 const ACCEPTED: &str = "<ChangeResourceRecordSetsResponse><ChangeInfo><Id>/change/C1</Id><Status>PENDING</Status>\

@@ -1,0 +1,90 @@
+//! Endpoint services are read by id once that is known, else in the list of the account: AWS has no filter by load
+//! balancer.
+
+use hyperlink_engine::client::{Reconcile, WriteTarget};
+use serde_json::{Value, json};
+
+use super::{Calls, Written, client_token, put_to, shown};
+use crate::api::error::AwsError;
+use crate::body::tags;
+use crate::cloud::Aws;
+use crate::ec2::{EndpointService, NewEndpointService, Selection, ServiceChanges, ServiceState};
+use crate::kinds::endpoint_service::slot_of;
+use crate::slot::Slot;
+
+impl Calls {
+    /// Reads the endpoint service of a load balancer.
+    pub(super) async fn endpoint_service(&self, reconcile: Reconcile, slot: &Slot) -> Result<Value, AwsError> {
+        let region = &slot.scope().region;
+        let Some(id) = self.ids.of(slot) else {
+            let all = self.endpoint_services(reconcile, region).await?;
+            let found = all.into_iter().find(|body| slot_of(body).as_ref() == Some(slot));
+            return found.ok_or_else(AwsError::missing);
+        };
+        let found = self.ec2.endpoint_services(reconcile, &Selection::id(&id)).await?;
+        let found = found.iter().find(|service| service.id == id && exists(service));
+        let body = found.map(|service| shown::endpoint_service(service, region));
+        // A recorded id may be that of somebody else's.
+        let body = body.filter(|body| slot_of(body).as_ref() == Some(slot));
+        body.ok_or_else(AwsError::missing)
+    }
+
+    /// Reads all endpoint services of the account.
+    pub(super) async fn endpoint_services(&self, reconcile: Reconcile, region: &str) -> Result<Vec<Value>, AwsError> {
+        let all = self
+            .ec2
+            .endpoint_services(reconcile, &Selection::Filters(Vec::new()))
+            .await?;
+        let existing = all.iter().filter(|service| exists(service));
+        Ok(existing
+            .map(|service| shown::endpoint_service(service, region))
+            .collect())
+    }
+
+    /// Creates an endpoint service, or changes what differs.
+    pub(super) async fn put_endpoint_service(
+        &self,
+        reconcile: Reconcile,
+        target: WriteTarget<'_, Aws>,
+        body: &Value,
+    ) -> Written {
+        let Some(found) = target.found else {
+            let arns = body["NetworkLoadBalancerArns"].as_array();
+            let arn = arns.and_then(|arns| arns.first()).and_then(Value::as_str);
+            let new = NewEndpointService {
+                load_balancer: arn.unwrap_or_default().to_owned(),
+                client_token: client_token(body)?,
+                tags: tags(body),
+            };
+            let created = self.ec2.create_endpoint_service(reconcile, &new).await?;
+            return Ok(put_to(shown::endpoint_service(&created, &target.key.scope().region)));
+        };
+        let id = self.id_of(target)?;
+        if tags(found) != tags(body) {
+            self.ec2.create_tags(reconcile, &id, &tags(body)).await?;
+        }
+        if found["AcceptanceRequired"] != body["AcceptanceRequired"] {
+            let changes = ServiceChanges {
+                acceptance_required: body["AcceptanceRequired"].as_bool(),
+                ..ServiceChanges::default()
+            };
+            self.ec2.modify_endpoint_service(reconcile, &id, &changes).await?;
+        }
+        let mut changed = found.clone();
+        changed["AcceptanceRequired"] = body["AcceptanceRequired"].clone();
+        changed["Tags"] = json!(with_tags(found, body));
+        Ok(put_to(changed))
+    }
+}
+
+/// Whether it is more than the trace of one that is deleted.
+fn exists(service: &EndpointService) -> bool {
+    service.state != ServiceState::Deleted
+}
+
+/// The tags after those of the body were added.
+pub(super) fn with_tags(found: &Value, body: &Value) -> crate::body::Tags {
+    let mut all = tags(found);
+    all.extend(tags(body));
+    all
+}

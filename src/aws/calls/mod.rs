@@ -1,0 +1,185 @@
+//! The engine's calls, as AWS takes them. Each kind has a file here: what reads, changes and deletes it.
+
+mod connections;
+mod endpoint_service;
+mod given_ids;
+mod load_balancer;
+mod principals;
+mod records;
+mod security_group;
+mod shown;
+mod vpc_endpoint;
+
+use hyperlink_engine::client::{
+    Accepted, CloudClient, Condition, Execution, OperationState, Reconcile, WriteError, WriteTarget,
+};
+use hyperlink_engine::cloud::Cloud;
+use hyperlink_engine::failure::Class;
+use hyperlink_engine::resource::Progress;
+use serde_json::Value;
+
+use crate::api::client::Client;
+use crate::api::error::AwsError;
+use crate::body::text;
+use crate::cloud::{AccountList, Aws, NoOperation};
+use crate::ec2::{ClientToken, Ec2};
+use crate::elbv2::LoadBalancing;
+use crate::kinds::Kind;
+use crate::route53::Route53;
+use crate::slot::Slot;
+use given_ids::GivenIds;
+
+/// The code of a call that no kind of this slot takes.
+const UNSUPPORTED: &str = "UnsupportedCall";
+
+/// The answer to a write.
+type Written = Result<Accepted<Aws>, WriteError<AwsError>>;
+
+/// The calls to one account and region.
+pub struct Calls {
+    ec2: Ec2,
+    load_balancing: LoadBalancing,
+    route53: Route53,
+    ids: GivenIds,
+}
+
+impl Calls {
+    /// Calls EC2 and Elastic Load Balancing by `client`, and Route 53 by `zones`, which differs where the hosted zone
+    /// is in another account.
+    pub fn new(client: &Client, zones: Client) -> Self {
+        Self {
+            ec2: Ec2(client.clone()),
+            load_balancing: LoadBalancing(client.clone()),
+            route53: Route53(zones),
+            ids: GivenIds::default(),
+        }
+    }
+
+    /// Notes the id of the resource in a slot, as it was recorded. A read decides whether it is right.
+    pub fn note_recorded(&self, slot: &Slot, id: &str) {
+        self.ids.note_recorded(slot, id);
+    }
+
+    async fn read(&self, reconcile: Reconcile, slot: &Slot) -> Result<Value, AwsError> {
+        match slot.kind() {
+            Kind::LoadBalancer => self.load_balancer(reconcile, slot).await,
+            Kind::EndpointService => self.endpoint_service(reconcile, slot).await,
+            Kind::AllowedPrincipals => self.allowed_principals(reconcile, slot).await,
+            Kind::EndpointConnections => self.endpoint_connections(reconcile, slot).await,
+            Kind::SecurityGroup => self.security_group(reconcile, slot).await,
+            Kind::VpcEndpoint => self.vpc_endpoint(reconcile, slot).await,
+            Kind::Records => self.records(reconcile, slot).await,
+        }
+    }
+}
+
+impl CloudClient<Aws> for Calls {
+    async fn get(&self, reconcile: Reconcile, _: Kind, slot: &Slot) -> Result<Value, AwsError> {
+        let read = self.read(reconcile, slot).await;
+        match &read {
+            Ok(body) => self.ids.note_shown(slot, Aws::instance(body)),
+            Err(error) if error.class == Class::Gone => self.ids.forget(slot),
+            Err(_) => {}
+        }
+        read
+    }
+
+    async fn list(&self, reconcile: Reconcile, kind: Kind, list: &AccountList) -> Result<Vec<Value>, AwsError> {
+        match kind {
+            Kind::EndpointService => self.endpoint_services(reconcile, &list.scope.region).await,
+            _ => Err(unsupported()),
+        }
+    }
+
+    /// Preconditions are AWS's own: it creates nothing over what is there, and changes what has this id.
+    async fn put(&self, reconcile: Reconcile, target: WriteTarget<'_, Aws>, body: &Value, _: &Condition) -> Written {
+        let written = match target.kind {
+            Kind::EndpointService => self.put_endpoint_service(reconcile, target, body).await,
+            Kind::AllowedPrincipals => self.put_principals(reconcile, target, body).await,
+            Kind::SecurityGroup => self.put_security_group(reconcile, target, body).await,
+            Kind::VpcEndpoint => self.put_vpc_endpoint(reconcile, target, body).await,
+            Kind::Records => self.put_records(reconcile, target, body).await,
+            Kind::LoadBalancer | Kind::EndpointConnections => Err(unsupported().into()),
+        };
+        if let Ok(Accepted { shown: Some(body), .. }) = &written {
+            self.ids.note_shown(target.key, Aws::instance(body));
+        }
+        written
+    }
+
+    async fn delete(&self, reconcile: Reconcile, target: WriteTarget<'_, Aws>, _: &Condition) -> Written {
+        let execution = match target.kind {
+            Kind::EndpointService => {
+                let id = self.id_of(target)?;
+                self.ec2.delete_endpoint_service(reconcile, &id).await?
+            }
+            Kind::EndpointConnections => self.reject_connections(reconcile, target).await?,
+            Kind::SecurityGroup => {
+                let id = self.id_of(target)?;
+                self.ec2.delete_security_group(reconcile, &id).await?
+            }
+            Kind::VpcEndpoint => {
+                let id = self.id_of(target)?;
+                self.ec2.delete_endpoint(reconcile, &id).await?
+            }
+            Kind::Records => self.delete_records(reconcile, target).await?,
+            Kind::LoadBalancer | Kind::AllowedPrincipals => return Err(unsupported().into()),
+        };
+        Ok(accepted(None, execution))
+    }
+
+    async fn poll(
+        &self,
+        _: Reconcile,
+        _: Kind,
+        _: &Slot,
+        operation: &NoOperation,
+    ) -> Result<OperationState<AwsError>, AwsError> {
+        match *operation {}
+    }
+}
+
+impl Calls {
+    /// The id of what a write goes to: of what was read, so that nothing that came in its place is written.
+    fn id_of(&self, target: WriteTarget<'_, Aws>) -> Result<String, AwsError> {
+        let read = target.found.map(Aws::instance).filter(|id| !id.is_empty());
+        read.map(str::to_owned).ok_or_else(AwsError::missing)
+    }
+
+    /// The id of the endpoint service that this slot is about. A read of the service gave it.
+    fn service_id(&self, slot: &Slot) -> Result<String, AwsError> {
+        let service = slot.service().ok_or_else(unsupported)?;
+        self.ids.of(service).ok_or_else(AwsError::missing)
+    }
+}
+
+fn unsupported() -> AwsError {
+    AwsError::own(Class::Invalid, UNSUPPORTED)
+}
+
+/// The token in the body of a resource to create.
+fn client_token(body: &Value) -> Result<ClientToken, AwsError> {
+    let token = ClientToken::new(text(body, "ClientToken"));
+    token.ok_or_else(|| AwsError::own(Class::Invalid, "InvalidClientToken"))
+}
+
+/// The answer to a write, after which the resource looks like this.
+fn put_to(body: Value) -> Accepted<Aws> {
+    let execution = match Aws::progress(&body) {
+        Progress::Ready => Execution::Complete,
+        _ => Execution::Running,
+    };
+    accepted(Some(body), execution)
+}
+
+fn accepted(shown: Option<Value>, execution: Execution) -> Accepted<Aws> {
+    Accepted {
+        shown,
+        execution,
+        retry_after: None,
+        operation: None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

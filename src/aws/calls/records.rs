@@ -1,0 +1,78 @@
+//! The records of a slot are read together, and changed in one batch.
+
+use hyperlink_engine::client::{Execution, Reconcile, WriteError, WriteTarget};
+use serde_json::Value;
+
+use super::{Calls, Written, accepted, shown};
+use crate::api::error::AwsError;
+use crate::cloud::Aws;
+use crate::kinds::records;
+use crate::route53::{Change, ChangeKind, RecordSet};
+use crate::slot::Slot;
+
+/// The type of the records.
+const CNAME: &str = "CNAME";
+
+impl Calls {
+    /// Reads the records of a slot; gone if there is none.
+    pub(super) async fn records(&self, reconcile: Reconcile, slot: &Slot) -> Result<Value, AwsError> {
+        let zone = slot.container().unwrap_or_default();
+        let names: Vec<&str> = slot.record_names().collect();
+        let found = self.route53.records_named(reconcile, zone, &names, CNAME).await?;
+        if found.is_empty() {
+            return Err(AwsError::missing());
+        }
+        Ok(shown::records(&found))
+    }
+
+    /// Creates or replaces the records of the body.
+    pub(super) async fn put_records(
+        &self,
+        reconcile: Reconcile,
+        target: WriteTarget<'_, Aws>,
+        body: &Value,
+    ) -> Written {
+        self.change(reconcile, target.key, ChangeKind::Upsert, body).await?;
+        Ok(accepted(Some(body.clone()), Execution::Complete))
+    }
+
+    /// Deletes the records as they were read.
+    pub(super) async fn delete_records(
+        &self,
+        reconcile: Reconcile,
+        target: WriteTarget<'_, Aws>,
+    ) -> Result<Execution, WriteError<AwsError>> {
+        let Some(found) = target.found else {
+            return Ok(Execution::NothingThere);
+        };
+        self.change(reconcile, target.key, ChangeKind::Delete, found).await?;
+        Ok(Execution::Complete)
+    }
+
+    async fn change(
+        &self,
+        reconcile: Reconcile,
+        slot: &Slot,
+        kind: ChangeKind,
+        body: &Value,
+    ) -> Result<(), WriteError<AwsError>> {
+        let zone = slot.container().unwrap_or_default();
+        let changes = records::shown(body).into_iter().map(|(name, record)| Change {
+            kind,
+            records: record_set(name, record),
+        });
+        let changes: Vec<Change> = changes.collect();
+        self.route53.change_records(reconcile, zone, &changes).await
+    }
+}
+
+fn record_set(name: &str, record: &Value) -> RecordSet {
+    let values = record["Values"].as_array().into_iter().flatten();
+    RecordSet {
+        name: name.to_owned(),
+        kind: record["Type"].as_str().unwrap_or(CNAME).to_owned(),
+        ttl: record["TTL"].as_u64(),
+        values: values.filter_map(Value::as_str).map(str::to_owned).collect(),
+        set_identifier: None,
+    }
+}

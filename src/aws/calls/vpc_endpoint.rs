@@ -1,0 +1,90 @@
+//! Endpoints are read by id once that is known, else by their VPC and endpoint service.
+
+use hyperlink_engine::client::{Execution, Reconcile, WriteTarget};
+use hyperlink_engine::cloud::Key;
+use serde_json::{Value, json};
+
+use super::endpoint_service::with_tags;
+use super::{Calls, Written, accepted, client_token, put_to, shown};
+use crate::api::error::AwsError;
+use crate::body::{tags, text, texts};
+use crate::cloud::Aws;
+use crate::ec2::{Endpoint, EndpointChanges, EndpointState, NewEndpoint, Selection, filter};
+use crate::kinds::vpc_endpoint::SubnetChange;
+use crate::slot::Slot;
+
+impl Calls {
+    /// Reads the endpoint in a VPC to an endpoint service. Of several it shows the one that is known, else the oldest
+    /// of those that are available.
+    pub(super) async fn vpc_endpoint(&self, reconcile: Reconcile, slot: &Slot) -> Result<Value, AwsError> {
+        let vpc = slot.container().unwrap_or_default();
+        let known = self.ids.of(slot);
+        let selection = match &known {
+            Some(id) => Selection::id(id),
+            None => Selection::Filters(vec![filter("service-name", slot.name()), filter("vpc-id", vpc)]),
+        };
+        let found = self.ec2.endpoints(reconcile, &selection).await?;
+        let fits = |endpoint: &&Endpoint| {
+            let service = endpoint.service_name.as_deref() == Some(slot.name());
+            service && endpoint.vpc_id.as_deref() == Some(vpc) && endpoint.state != EndpointState::Deleted
+        };
+        let mut found: Vec<&Endpoint> = found.iter().filter(fits).collect();
+        found.sort_by_key(|endpoint| (rank(&endpoint.state), endpoint.created, endpoint.id.clone()));
+        let (chosen, others) = found.split_first().ok_or_else(AwsError::missing)?;
+        let others: Vec<String> = others.iter().map(|endpoint| endpoint.id.clone()).collect();
+        Ok(shown::vpc_endpoint(chosen, &others))
+    }
+
+    /// Creates an endpoint, or makes the next change to it.
+    pub(super) async fn put_vpc_endpoint(
+        &self,
+        reconcile: Reconcile,
+        target: WriteTarget<'_, Aws>,
+        body: &Value,
+    ) -> Written {
+        let Some(found) = target.found else {
+            let new = NewEndpoint {
+                service_name: text(body, "ServiceName").to_owned(),
+                vpc_id: text(body, "VpcId").to_owned(),
+                subnet_ids: texts(body, "SubnetIds").into_iter().collect(),
+                group_ids: texts(body, "GroupIds").into_iter().collect(),
+                client_token: client_token(body)?,
+                tags: tags(body),
+            };
+            let created = self.ec2.create_endpoint(reconcile, &new).await?;
+            return Ok(put_to(shown::vpc_endpoint(&created, &[])));
+        };
+        let id = self.id_of(target)?;
+        let all_tags = with_tags(found, body);
+        if all_tags != tags(found) {
+            self.ec2.create_tags(reconcile, &id, &tags(body)).await?;
+        }
+        let subnets = SubnetChange::next(found, body);
+        let groups = texts(body, "GroupIds");
+        let missing_groups: Vec<String> = groups.difference(&texts(found, "GroupIds")).cloned().collect();
+        if subnets.is_none() && missing_groups.is_empty() {
+            let mut changed = found.clone();
+            changed["Tags"] = json!(all_tags);
+            return Ok(put_to(changed));
+        }
+        let subnets = subnets.unwrap_or_default();
+        let changes = EndpointChanges {
+            add_subnets: subnets.added.into_iter().collect(),
+            remove_subnets: subnets.removed.into_iter().collect(),
+            add_groups: missing_groups,
+            remove_groups: Vec::new(),
+        };
+        self.ec2.modify_endpoint(reconcile, &id, &changes).await?;
+        Ok(accepted(None, Execution::Running))
+    }
+}
+
+/// Which state comes first where there are several endpoints.
+fn rank(state: &EndpointState) -> u8 {
+    match state {
+        EndpointState::Available => 0,
+        EndpointState::Pending | EndpointState::PendingAcceptance => 1,
+        EndpointState::Deleting => 3,
+        _ => 2,
+    }
+}

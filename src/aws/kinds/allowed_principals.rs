@@ -1,0 +1,141 @@
+//! The principals that may connect to an endpoint service: all of them, as one resource in it.
+//!
+//! Body: `AllowedPrincipals`, ARNs.
+
+use std::collections::BTreeSet;
+
+use hyperlink_engine::kind_rules::Resync;
+use hyperlink_engine::resource::{Difference, Owned, Resource};
+use serde_json::{Value, json};
+
+use super::{Kind, Rules};
+use crate::body::{list, texts};
+use crate::cloud::Aws;
+use crate::slot::Slot;
+
+/// What the engine has to know of allowed principals.
+pub const RULES: Rules = Rules {
+    // Each needs a call of its own: no list shows them.
+    resync: Resync::Record,
+    create_if_new: true,
+    written_at_once: true,
+    ..Rules::DEFAULT
+};
+
+/// The desired principals of an endpoint service. All others are removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllowedPrincipals {
+    /// The slot in the endpoint service's.
+    pub slot: Slot,
+    /// Their ARNs.
+    pub arns: BTreeSet<String>,
+}
+
+/// What has to be sent to come from one set of principals to another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrincipalChange {
+    /// Those to add.
+    pub added: BTreeSet<String>,
+    /// Those to remove.
+    pub removed: BTreeSet<String>,
+}
+
+impl PrincipalChange {
+    /// The change from what was read to the body of a put.
+    pub fn between(found: Option<&Value>, body: &Value) -> Self {
+        let current = found.map(|found| texts(found, "AllowedPrincipals")).unwrap_or_default();
+        let desired = texts(body, "AllowedPrincipals");
+        Self {
+            added: desired.difference(&current).cloned().collect(),
+            removed: current.difference(&desired).cloned().collect(),
+        }
+    }
+}
+
+impl Owned<Aws> for AllowedPrincipals {
+    fn kind(&self) -> Kind {
+        Kind::AllowedPrincipals
+    }
+
+    fn key(&self) -> &Slot {
+        &self.slot
+    }
+
+    /// They are in an endpoint service that is proven to be owned.
+    fn is_owned(&self, _: &Value) -> bool {
+        true
+    }
+}
+
+impl Resource<Aws> for AllowedPrincipals {
+    fn differs(&self, current: &Value) -> Vec<Difference> {
+        let differs = texts(current, "AllowedPrincipals") != self.arns;
+        differs
+            .then_some(Difference::of("AllowedPrincipals"))
+            .into_iter()
+            .collect()
+    }
+
+    fn body(&self, _: Option<&Value>) -> Value {
+        json!({"AllowedPrincipals": list(&self.arns)})
+    }
+}
+
+/// The ARN of a role as an endpoint service allows it: without the role's path. None: it is no role's ARN.
+///
+/// Format: <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html#identifiers-arns>
+pub fn without_path(role: &str) -> Option<String> {
+    let mut parts = role.splitn(6, ':');
+    let (arn, partition, service) = (parts.next()?, parts.next()?, parts.next()?);
+    let (region, account, resource) = (parts.next()?, parts.next()?, parts.next()?);
+    let name = resource.strip_prefix("role/")?.rsplit('/').next()?;
+    let is_account = account.len() == 12 && account.bytes().all(|digit| digit.is_ascii_digit());
+    let is_role = arn == "arn" && service == "iam" && region.is_empty() && is_account && !name.is_empty();
+    (is_role && partition.starts_with("aws")).then(|| format!("arn:{partition}:iam::{account}:role/{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("arn:aws:iam::123456789012:role/r", Some("arn:aws:iam::123456789012:role/r"))]
+    #[case(
+        "arn:aws-us-gov:iam::123456789012:role/a/b/r",
+        Some("arn:aws-us-gov:iam::123456789012:role/r")
+    )]
+    #[case("arn:aws:iam::123456789012:user/r", None)]
+    #[case("arn:aws:iam::12345:role/r", None)]
+    #[case("arn:aws:iam::123456789012:role/a/", None)]
+    #[case("arn:aws:sts::123456789012:role/r", None)]
+    #[case("*", None)]
+    #[case("", None)]
+    fn path_of_a_role_is_left_out(#[case] role: &str, #[case] principal: Option<&str>) {
+        assert_eq!(without_path(role).as_deref(), principal);
+    }
+
+    #[rstest]
+    #[case::role_alone_is_added(&[], &["r"], &["r"], &[])]
+    #[case::role_and_two_others_are_added(&[], &["r", "a", "b"], &["a", "b", "r"], &[])]
+    #[case::two_foreign_ones_are_removed(&["r", "x", "y"], &["r"], &[], &["x", "y"])]
+    #[case::nothing_changes(&["r"], &["r"], &[], &[])]
+    fn only_the_difference_is_sent(
+        #[case] current: &[&str],
+        #[case] desired: &[&str],
+        #[case] added: &[&str],
+        #[case] removed: &[&str],
+    ) {
+        let set = |arns: &[&str]| arns.iter().map(|arn| (*arn).to_owned()).collect::<BTreeSet<_>>();
+        let change = PrincipalChange::between(
+            Some(&json!({"AllowedPrincipals": current})),
+            &json!({"AllowedPrincipals": desired}),
+        );
+        let expected = PrincipalChange {
+            added: set(added),
+            removed: set(removed),
+        };
+        assert_eq!(change, expected);
+    }
+}

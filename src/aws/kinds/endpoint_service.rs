@@ -1,0 +1,172 @@
+//! The endpoint service of a load balancer, to which endpoints in other accounts connect.
+//!
+//! Body: `Id`, `ServiceName`, `State`, `AcceptanceRequired`, `NetworkLoadBalancerArns`, `ZoneIds`, `Tags`, `Region`; to
+//! create one, `ClientToken` too.
+
+use std::time::Duration;
+
+use hyperlink_engine::cloud::Key;
+use hyperlink_engine::kind_rules::ListRules;
+use hyperlink_engine::resource::{Difference, Owned, Resource};
+use serde_json::{Value, json};
+
+use super::load_balancer::{account_in_arn, name_in_arn};
+use super::{Kind, ListScope, Rules};
+use crate::body::{state, text, texts};
+use crate::cloud::Aws;
+use crate::ec2::ClientToken;
+use crate::owner_tags::OwnerTags;
+use crate::slot::{Scope, Slot};
+
+/// What the engine has to know of endpoint services.
+pub const RULES: Rules = Rules {
+    pace: Duration::from_secs(10),
+    // AWS has no filter by load balancer: each read is this list anyway.
+    list: Some(ListRules {
+        of: ListScope::Account,
+        min_served: 2,
+        rows: None,
+        suffices: None,
+    }),
+    create_if_new: true,
+    shows_predecessor: true,
+    ..Rules::DEFAULT
+};
+
+/// A desired endpoint service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndpointService {
+    /// The slot: that of the load balancer's name.
+    pub slot: Slot,
+    /// The ARN of the load balancer, as it was read.
+    pub load_balancer_arn: String,
+    /// Its tags.
+    pub owner_tags: OwnerTags,
+    /// What makes a repeated create answer with the first result.
+    pub client_token: ClientToken,
+}
+
+/// The slot of the endpoint service that a row shows; none of one with no or several load balancers.
+pub fn slot_of(row: &Value) -> Option<Slot> {
+    let arns = texts(row, "NetworkLoadBalancerArns");
+    let arn = arns.first().filter(|_| arns.len() == 1)?;
+    let scope = Scope {
+        account: account_in_arn(arn)?.to_owned(),
+        region: text(row, "Region").to_owned(),
+    };
+    Some(Slot::endpoint_service(&scope, name_in_arn(arn)?))
+}
+
+impl Owned<Aws> for EndpointService {
+    fn kind(&self) -> Kind {
+        Kind::EndpointService
+    }
+
+    fn key(&self) -> &Slot {
+        &self.slot
+    }
+
+    /// Its only load balancer is that of the cluster, which nobody else can have under this name.
+    fn is_owned(&self, current: &Value) -> bool {
+        let arns = texts(current, "NetworkLoadBalancerArns");
+        let names = arns.iter().map(|arn| name_in_arn(arn));
+        arns.len() == 1 && names.eq([Some(self.slot.name())]) && !self.owner_tags.deny(current)
+    }
+}
+
+impl Resource<Aws> for EndpointService {
+    fn differs(&self, current: &Value) -> Vec<Difference> {
+        let same_load_balancer = texts(current, "NetworkLoadBalancerArns").contains(&self.load_balancer_arn);
+        let rules = [
+            (state(current) == "failed", Difference::by_replacement("State")),
+            (
+                !same_load_balancer,
+                Difference::by_replacement("NetworkLoadBalancerArns"),
+            ),
+            (
+                current["AcceptanceRequired"] != json!(false),
+                Difference::of("AcceptanceRequired"),
+            ),
+            (self.owner_tags.differ(current), Difference::of("Tags")),
+        ];
+        let differing = rules.into_iter().filter(|(differs, _)| *differs);
+        differing.map(|(_, difference)| difference).collect()
+    }
+
+    fn body(&self, _: Option<&Value>) -> Value {
+        json!({
+            "NetworkLoadBalancerArns": [self.load_balancer_arn],
+            "AcceptanceRequired": false,
+            "Tags": self.owner_tags.all(),
+            "ClientToken": self.client_token.as_str(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::body::Tags;
+    use crate::owner_tags::{CLUSTER_ID_TAG, Precedence};
+
+    const ARN: &str = "arn:aws:elasticloadbalancing:us-east-1:123456789012:loadbalancer/net/a1b2/50dc";
+    const REPLACED: &str = "arn:aws:elasticloadbalancing:us-east-1:123456789012:loadbalancer/net/a1b2/77aa";
+    const FOREIGN: &str = "arn:aws:elasticloadbalancing:us-east-1:123456789012:loadbalancer/net/zz/50dc";
+
+    fn desired() -> EndpointService {
+        let scope = Scope {
+            account: "123456789012".to_owned(),
+            region: "us-east-1".to_owned(),
+        };
+        let infrastructure = Tags::from([("kubernetes.io/cluster/mgmt".to_owned(), "owned".to_owned())]);
+        EndpointService {
+            slot: Slot::endpoint_service(&scope, "a1b2"),
+            load_balancer_arn: ARN.to_owned(),
+            owner_tags: OwnerTags::new("id", infrastructure, &Tags::new(), Precedence::HyperShift),
+            client_token: ClientToken::new("token").unwrap(),
+        }
+    }
+
+    fn shown(arns: &[&str]) -> Value {
+        json!({"Id": "vpce-svc-1", "State": "Available", "Region": "us-east-1", "AcceptanceRequired": false,
+            "NetworkLoadBalancerArns": arns, "Tags": {"kubernetes.io/cluster/mgmt": "owned"}})
+    }
+
+    #[test]
+    fn service_of_hypershifts_own_controllers_is_adopted_unwritten() {
+        assert!(desired().is_owned(&shown(&[ARN])));
+        assert_eq!(desired().differs(&shown(&[ARN])), []);
+        assert_eq!(slot_of(&shown(&[ARN])), Some(desired().slot));
+    }
+
+    #[test]
+    fn service_with_another_load_balancer_too_is_foreign() {
+        assert!(!desired().is_owned(&shown(&[FOREIGN])));
+        assert!(!desired().is_owned(&shown(&[ARN, FOREIGN])));
+        assert!(!desired().is_owned(&shown(&[])));
+        assert_eq!(slot_of(&shown(&[ARN, FOREIGN])), None);
+    }
+
+    #[test]
+    fn service_that_is_tagged_as_anothers_is_foreign() {
+        let mut body = shown(&[ARN]);
+        body["Tags"][CLUSTER_ID_TAG] = json!("other");
+        assert!(!desired().is_owned(&body));
+    }
+
+    #[test]
+    fn load_balancer_that_was_replaced_needs_another_service() {
+        let differences = desired().differs(&shown(&[REPLACED]));
+        assert!(desired().is_owned(&shown(&[REPLACED])));
+        assert_eq!(differences, [Difference::by_replacement("NetworkLoadBalancerArns")]);
+    }
+
+    #[test]
+    fn acceptance_and_lost_tags_are_drift() {
+        let mut body = shown(&[ARN]);
+        body["AcceptanceRequired"] = json!(true);
+        body["Tags"] = json!({});
+        let fields = desired().differs(&body);
+        assert_eq!(fields, [Difference::of("AcceptanceRequired"), Difference::of("Tags")]);
+    }
+}

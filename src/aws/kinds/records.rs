@@ -1,0 +1,202 @@
+//! The CNAME records of a cluster's names in a private hosted zone, written in one batch. They are there while one of
+//! them is.
+//!
+//! Body: `Records`, by name: `Type`, `TTL` in seconds, `Values`.
+
+use std::collections::BTreeMap;
+
+use hyperlink_engine::kind_rules::Resync;
+use hyperlink_engine::resource::{Difference, Owned, Resource};
+use serde_json::{Value, json};
+
+use super::{Kind, Rules};
+use crate::cloud::Aws;
+use crate::slot::Slot;
+
+/// What the engine has to know of records.
+pub const RULES: Rules = Rules {
+    resync: Resync::Record,
+    create_if_new: true,
+    written_at_once: true,
+    ..Rules::DEFAULT
+};
+
+/// The time for which resolvers may keep an answer, in seconds.
+const TTL: u64 = 300;
+
+/// The desired records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Records {
+    /// The slot, with the hosted zone and the names.
+    pub slot: Slot,
+    /// The DNS name of the endpoint, to which they all lead.
+    pub target: String,
+    /// The end of the names that endpoints have, for example `vpce.amazonaws.com`: a record that leads to another one
+    /// is drift.
+    pub endpoint_suffix: String,
+}
+
+/// The records that the body shows, by name.
+pub fn shown(body: &Value) -> BTreeMap<&str, &Value> {
+    let records = body["Records"].as_object().into_iter().flatten();
+    records.map(|(name, record)| (name.as_str(), record)).collect()
+}
+
+impl Records {
+    /// Whether a record has the only value that it should have.
+    fn is_right(&self, record: &Value) -> bool {
+        record["Type"] == "CNAME" && record["TTL"] == TTL && self.leads_to(record, |value| value == self.target)
+    }
+
+    /// Whether the record leads to an endpoint, this cluster's or another.
+    fn leads_to_an_endpoint(&self, record: &Value) -> bool {
+        let suffix = format!(".{}", self.endpoint_suffix.to_ascii_lowercase());
+        record["Type"] == "CNAME" && self.leads_to(record, |value| value.ends_with(&suffix))
+    }
+
+    /// Whether this is true of each value, of which there is one at least. Names are in lower case, without a last dot.
+    fn leads_to(&self, record: &Value, is_so: impl Fn(&str) -> bool) -> bool {
+        let values = record["Values"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let is_so = |value: &Value| {
+            let name = value.as_str().unwrap_or_default().to_ascii_lowercase();
+            is_so(name.trim_end_matches('.'))
+        };
+        !values.is_empty() && values.iter().all(is_so)
+    }
+}
+
+impl Owned<Aws> for Records {
+    fn kind(&self) -> Kind {
+        Kind::Records
+    }
+
+    fn key(&self) -> &Slot {
+        &self.slot
+    }
+
+    /// Each leads to an endpoint. Records are read only in a zone that is the cluster's.
+    fn is_owned(&self, current: &Value) -> bool {
+        let records = shown(current);
+        records.values().all(|record| self.leads_to_an_endpoint(record))
+    }
+}
+
+impl Resource<Aws> for Records {
+    fn differs(&self, current: &Value) -> Vec<Difference> {
+        let records = shown(current);
+        let mut names = self.slot.record_names();
+        let is_right = names.all(|name| records.get(name).is_some_and(|record| self.is_right(record)));
+        (!is_right).then_some(Difference::of("Records")).into_iter().collect()
+    }
+
+    fn body(&self, _: Option<&Value>) -> Value {
+        let record = json!({"Type": "CNAME", "TTL": TTL, "Values": [self.target]});
+        let records: BTreeMap<&str, &Value> = self.slot.record_names().map(|name| (name, &record)).collect();
+        json!({"Records": records})
+    }
+}
+
+/// The records of a cluster that is deleted: only those that lead to its own endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReleasedRecords {
+    /// The slot, with the hosted zone and the names.
+    pub slot: Slot,
+    /// The DNS names of the endpoint.
+    pub endpoint_names: Vec<String>,
+}
+
+impl Owned<Aws> for ReleasedRecords {
+    fn kind(&self) -> Kind {
+        Kind::Records
+    }
+
+    fn key(&self) -> &Slot {
+        &self.slot
+    }
+
+    fn is_owned(&self, current: &Value) -> bool {
+        let is_own = |name: &str| {
+            let mut names = self.endpoint_names.iter();
+            names.any(|own| own.eq_ignore_ascii_case(name))
+        };
+        shown(current).values().all(|record| {
+            let values = record["Values"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let mut values = values.iter().filter_map(Value::as_str);
+            values.all(|value| is_own(value.trim_end_matches('.')))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::slot::Scope;
+
+    const ENDPOINT: &str = "vpce-1-abc.vpce-svc-1.us-east-1.vpce.amazonaws.com";
+    const OTHER: &str = "vpce-2-abc.vpce-svc-2.us-east-1.vpce.amazonaws.com";
+
+    fn slot() -> Slot {
+        let scope = Scope {
+            account: "123456789012".to_owned(),
+            region: "us-east-1".to_owned(),
+        };
+        Slot::records(&scope, "Z1", &["api.c.hypershift.local", "*.apps.c.hypershift.local"])
+    }
+
+    fn desired() -> Records {
+        Records {
+            slot: slot(),
+            target: ENDPOINT.to_owned(),
+            endpoint_suffix: "vpce.amazonaws.com".to_owned(),
+        }
+    }
+
+    fn with_api(record: Value) -> Value {
+        let mut body = desired().body(None);
+        body["Records"]["api.c.hypershift.local"] = record;
+        body
+    }
+
+    #[test]
+    fn records_as_aws_shows_them_are_as_desired() {
+        let dotted = json!({"Type": "CNAME", "TTL": 300, "Values": [format!("{}.", ENDPOINT.to_uppercase())]});
+        assert_eq!(desired().differs(&with_api(dotted)), []);
+    }
+
+    #[rstest]
+    #[case::other_endpoint(json!({"Type": "CNAME", "TTL": 300, "Values": [OTHER]}), true)]
+    #[case::other_ttl(json!({"Type": "CNAME", "TTL": 60, "Values": [ENDPOINT]}), true)]
+    #[case::other_name(json!({"Type": "CNAME", "TTL": 300, "Values": ["mine.example"]}), false)]
+    #[case::suffix_of_a_label(json!({"Type": "CNAME", "TTL": 300, "Values": ["evilvpce.amazonaws.com"]}), false)]
+    #[case::address(json!({"Type": "A", "TTL": 300, "Values": ["10.0.0.1"]}), false)]
+    #[case::alias(json!({"Type": "CNAME", "Values": []}), false)]
+    fn only_a_record_to_an_endpoint_is_put_again(#[case] record: Value, #[case] owned: bool) {
+        let body = with_api(record);
+        assert_eq!(desired().differs(&body), [Difference::of("Records")]);
+        assert_eq!(desired().is_owned(&body), owned);
+    }
+
+    #[test]
+    fn missing_record_is_put() {
+        let mut body = desired().body(None);
+        body["Records"]
+            .as_object_mut()
+            .unwrap()
+            .remove("api.c.hypershift.local");
+        assert!(desired().is_owned(&body));
+        assert_eq!(desired().differs(&body), [Difference::of("Records")]);
+    }
+
+    #[test]
+    fn only_records_to_the_own_endpoint_are_released() {
+        let released = ReleasedRecords {
+            slot: slot(),
+            endpoint_names: vec![ENDPOINT.to_owned()],
+        };
+        assert!(released.is_owned(&desired().body(None)));
+        let other = json!({"Type": "CNAME", "TTL": 300, "Values": [OTHER]});
+        assert!(!released.is_owned(&with_api(other)));
+    }
+}

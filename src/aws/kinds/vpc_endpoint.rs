@@ -1,0 +1,156 @@
+//! The interface endpoint in the guest's VPC.
+//!
+//! Body: `Id`, `State`, `ServiceName`, `VpcId`, `SubnetIds`, `GroupIds`, `DnsNames` (the regional name first), `Tags`,
+//! and `Others`, the ids of further endpoints to the same service; to put, `SubnetZones` too, and `ClientToken`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use hyperlink_engine::cloud::Key;
+use hyperlink_engine::resource::{Difference, Owned, Resource};
+use serde_json::{Value, json};
+
+use super::{Kind, Rules};
+use crate::body::{list, state, text, texts};
+use crate::cloud::Aws;
+use crate::ec2::ClientToken;
+use crate::owner_tags::OwnerTags;
+use crate::slot::Slot;
+
+/// What the engine has to know of endpoints.
+pub const RULES: Rules = Rules {
+    pace: Duration::from_secs(15),
+    completed: |body| dns_name(body).is_some(),
+    create_if_new: true,
+    proves_gone: true,
+    shows_predecessor: true,
+    ..Rules::DEFAULT
+};
+
+/// A desired endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VpcEndpoint {
+    /// The slot, with the VPC and the name of the endpoint service.
+    pub slot: Slot,
+    /// The id of its security group.
+    pub security_group: String,
+    /// Its subnets: one in each zone.
+    pub subnets: BTreeSet<String>,
+    /// The zones of subnets, these and those that it has, as far as they are known.
+    pub zones: BTreeMap<String, String>,
+    /// Its tags.
+    pub owner_tags: OwnerTags,
+    /// What makes a repeated create answer with the first result.
+    pub client_token: ClientToken,
+}
+
+/// The DNS name by which the endpoint is reached: the regional one.
+pub fn dns_name(body: &Value) -> Option<&str> {
+    let names = body["DnsNames"].as_array()?;
+    names.first()?.as_str().filter(|name| !name.is_empty())
+}
+
+/// Whether an endpoint in this state is one at all, or a trace of one.
+pub fn is_live(body: &Value) -> bool {
+    state(body) != "deleted"
+}
+
+/// Whether only another endpoint can come to be connected.
+fn is_lost(body: &Value) -> bool {
+    matches!(state(body).as_str(), "rejected" | "failed" | "expired")
+}
+
+impl Owned<Aws> for VpcEndpoint {
+    fn kind(&self) -> Kind {
+        Kind::VpcEndpoint
+    }
+
+    fn key(&self) -> &Slot {
+        &self.slot
+    }
+
+    /// It leads from this VPC to the cluster's own endpoint service.
+    fn is_owned(&self, current: &Value) -> bool {
+        text(current, "ServiceName") == self.slot.name()
+            && Some(text(current, "VpcId")) == self.slot.container()
+            && !self.owner_tags.deny(current)
+    }
+}
+
+impl Resource<Aws> for VpcEndpoint {
+    fn differs(&self, current: &Value) -> Vec<Difference> {
+        // Others may have added groups of their own.
+        let has_group = texts(current, "GroupIds").contains(&self.security_group);
+        let rules = [
+            (is_lost(current), Difference::by_replacement("State")),
+            (texts(current, "SubnetIds") != self.subnets, Difference::of("SubnetIds")),
+            (!has_group, Difference::of("GroupIds")),
+            (self.owner_tags.differ(current), Difference::of("Tags")),
+        ];
+        let differing = rules.into_iter().filter(|(differs, _)| *differs);
+        differing.map(|(_, difference)| difference).collect()
+    }
+
+    fn body(&self, _: Option<&Value>) -> Value {
+        json!({
+            "ServiceName": self.slot.name(),
+            "VpcId": self.slot.container(),
+            "SubnetIds": list(&self.subnets),
+            "SubnetZones": self.zones,
+            "GroupIds": [self.security_group],
+            "Tags": self.owner_tags.all(),
+            "ClientToken": self.client_token.as_str(),
+        })
+    }
+}
+
+/// What one call changes about an endpoint's subnets.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SubnetChange {
+    /// Those to add.
+    pub added: BTreeSet<String>,
+    /// Those to remove.
+    pub removed: BTreeSet<String>,
+}
+
+impl SubnetChange {
+    /// The next change on the way from what was read to the body of a put; none if all are as desired.
+    ///
+    /// An endpoint has one subnet in a zone, so that one can be added only where none is. Zones that have none yet come
+    /// first; then one subnet is removed, for which another is added next.
+    pub fn next(found: &Value, body: &Value) -> Option<Self> {
+        let zone = |subnet: &str| body["SubnetZones"][subnet].as_str();
+        let (current, desired) = (texts(found, "SubnetIds"), texts(body, "SubnetIds"));
+        let removed: BTreeSet<String> = current.difference(&desired).cloned().collect();
+        let added: Vec<&String> = desired.difference(&current).collect();
+        let taken: BTreeSet<Option<&str>> = current.iter().map(|subnet| zone(subnet)).collect();
+        let has_room = |subnet: &&String| {
+            let zone = zone(subnet);
+            removed.is_empty() || (zone.is_some() && !taken.contains(&zone) && !taken.contains(&None))
+        };
+        let free: BTreeSet<String> = added.iter().copied().filter(has_room).cloned().collect();
+        if !free.is_empty() {
+            return Some(Self {
+                added: free,
+                ..Self::default()
+            });
+        }
+        if added.is_empty() {
+            return (!removed.is_empty()).then_some(Self {
+                removed,
+                ..Self::default()
+            });
+        }
+        // That which makes room for another one.
+        let added_zones: BTreeSet<Option<&str>> = added.iter().map(|subnet| zone(subnet)).collect();
+        let in_the_way = removed.iter().find(|subnet| added_zones.contains(&zone(subnet)));
+        let one = in_the_way.or(removed.first())?;
+        Some(Self {
+            removed: BTreeSet::from([one.clone()]),
+            ..Self::default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

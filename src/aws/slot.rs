@@ -1,0 +1,188 @@
+//! The slots that resources fill: what names a resource before AWS has given it an id.
+
+use std::fmt;
+use std::sync::Arc;
+
+use hyperlink_engine::cloud::Key;
+
+use crate::kinds::Kind;
+
+/// An account and a region, in which most names are unique.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Scope {
+    /// The account: twelve digits.
+    pub account: String,
+    /// The region's name.
+    pub region: String,
+}
+
+/// The slot of one resource. Equal slots are of the same resource, whatever its id is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Slot(Arc<Fields>);
+
+#[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Fields {
+    kind: Kind,
+    scope: Scope,
+    /// The endpoint service that the resource is about, if that is another resource.
+    service: Option<Slot>,
+    /// What it is in, if Hyperlink does not read that: a network, a hosted zone.
+    container: Option<String>,
+    name: String,
+}
+
+impl Slot {
+    /// A network load balancer, by its name.
+    pub fn load_balancer(scope: &Scope, name: &str) -> Self {
+        Self::of(Kind::LoadBalancer, scope, None, name)
+    }
+
+    /// The endpoint service of a load balancer, which has one at most.
+    pub fn endpoint_service(scope: &Scope, load_balancer: &str) -> Self {
+        Self::of(Kind::EndpointService, scope, None, load_balancer)
+    }
+
+    /// The principals that may connect to an endpoint service.
+    pub fn allowed_principals(service: &Self) -> Self {
+        service.child(Kind::AllowedPrincipals)
+    }
+
+    /// The connections of an endpoint service that keep it from being deleted.
+    pub fn endpoint_connections(service: &Self) -> Self {
+        service.child(Kind::EndpointConnections)
+    }
+
+    /// A security group, whose name is unique in its VPC.
+    pub fn security_group(scope: &Scope, vpc: &str, name: &str) -> Self {
+        Self::of(Kind::SecurityGroup, scope, Some(vpc), name)
+    }
+
+    /// The endpoint in a VPC to an endpoint service.
+    pub fn vpc_endpoint(scope: &Scope, vpc: &str, service_name: &str) -> Self {
+        Self::of(Kind::VpcEndpoint, scope, Some(vpc), service_name)
+    }
+
+    /// The records of these names in a hosted zone, written together. The names are whole, without a last dot.
+    pub fn records(scope: &Scope, zone_id: &str, names: &[&str]) -> Self {
+        let mut names = names.to_vec();
+        names.sort_unstable();
+        Self::of(Kind::Records, scope, Some(zone_id), &names.join(","))
+    }
+
+    fn of(kind: Kind, scope: &Scope, container: Option<&str>, name: &str) -> Self {
+        Self(Arc::new(Fields {
+            kind,
+            scope: scope.clone(),
+            service: None,
+            container: container.map(str::to_owned),
+            name: name.to_owned(),
+        }))
+    }
+
+    fn child(&self, kind: Kind) -> Self {
+        Self(Arc::new(Fields {
+            kind,
+            scope: self.0.scope.clone(),
+            service: Some(self.clone()),
+            container: None,
+            name: self.0.name.clone(),
+        }))
+    }
+
+    /// The kind of the resource.
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// The account and region whose identity calls for it.
+    pub fn scope(&self) -> &Scope {
+        &self.0.scope
+    }
+
+    /// The id of the VPC or of the hosted zone that it is in, if it is in one.
+    pub fn container(&self) -> Option<&str> {
+        self.0.container.as_deref()
+    }
+
+    /// The endpoint service that the resource is about, if it is about one.
+    pub fn service(&self) -> Option<&Self> {
+        self.0.service.as_ref()
+    }
+
+    /// The names of the records, for a slot of records.
+    pub fn record_names(&self) -> impl Iterator<Item = &str> {
+        let is_of_records = self.0.kind == Kind::Records;
+        let names = self.0.name.split(',');
+        names.filter(move |_| is_of_records)
+    }
+}
+
+impl Key for Slot {
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Others make connections: a new endpoint service may have some, so they are not counted as in it.
+    fn parent(&self) -> Option<Self> {
+        let service = self.0.service.as_ref();
+        service.filter(|_| self.0.kind != Kind::EndpointConnections).cloned()
+    }
+
+    fn is_in(&self, other: &Self) -> bool {
+        self.parent().is_some_and(|parent| parent == *other)
+    }
+}
+
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fields {
+            scope, container, name, ..
+        } = self.0.as_ref();
+        write!(f, "{name}")?;
+        if let Some(container) = container {
+            write!(f, " in {container}")?;
+        }
+        write!(f, " ({}, {})", scope.account, scope.region)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scope() -> Scope {
+        Scope {
+            account: "123456789012".to_owned(),
+            region: "us-east-1".to_owned(),
+        }
+    }
+
+    #[test]
+    fn only_what_this_process_makes_is_in_a_service() {
+        let service = Slot::endpoint_service(&scope(), "a1b2");
+        let principals = Slot::allowed_principals(&service);
+        assert!(principals.is_in(&service) && principals.parent().as_ref() == Some(&service));
+        let connections = Slot::endpoint_connections(&service);
+        assert!(!connections.is_in(&service) && connections.service() == Some(&service));
+        assert!(!service.is_in(&service));
+        assert!(!Slot::load_balancer(&scope(), "a1b2").is_in(&service));
+    }
+
+    #[test]
+    fn order_of_record_names_makes_no_other_slot() {
+        let one = Slot::records(&scope(), "Z1", &["api.c.hypershift.local", "*.apps.c.hypershift.local"]);
+        let other = Slot::records(&scope(), "Z1", &["*.apps.c.hypershift.local", "api.c.hypershift.local"]);
+        assert_eq!(one, other);
+        assert_eq!(one.record_names().count(), 2);
+        assert_eq!(Slot::load_balancer(&scope(), "a").record_names().count(), 0);
+    }
+
+    #[test]
+    fn slot_is_shown_with_account_and_region() {
+        let slot = Slot::security_group(&scope(), "vpc-1", "x-vpce-private-router");
+        assert_eq!(
+            slot.to_string(),
+            "x-vpce-private-router in vpc-1 (123456789012, us-east-1)"
+        );
+    }
+}
