@@ -1,0 +1,295 @@
+//! The simulated AWS behind the transport, and processes that reconcile before it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use awssim::{Answer, FaultRule, JournalEntry, Preset, Question, Reachable, Seed, SimulatedAws};
+use bytes::Bytes;
+use http::{Request, Response};
+use hyperlink::aws::api::action::Action;
+use hyperlink::aws::api::client::{Client, Connection};
+use hyperlink::aws::api::ports::{Counters, Gate, ObservedCall};
+use hyperlink::aws::api::transport::{Transport, TransportError};
+use hyperlink::aws::calls::Calls;
+use hyperlink::aws::cloud::{Aws, Observed};
+use hyperlink::aws::credentials::SessionCache;
+use hyperlink::aws::endpoints::{EndpointOverrides, Endpoints};
+use hyperlink::aws::kinds::Kind;
+use hyperlink::aws::region::Region;
+use hyperlink::aws::slot::Slot;
+use hyperlink::engine::client::Reconcile;
+use hyperlink::engine::execute::{invalidate_cached, run};
+use hyperlink::engine::inventory::Inventory;
+use hyperlink::engine::observation_cache::ObservationCache;
+use hyperlink::engine::plan::{Outcome, Step, ensure_absent, ensure_present};
+use hyperlink::engine::read::Reader;
+use hyperlink::engine::resource::{Owned, Resource};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::desired::{SECRET, seed};
+
+/// How often one resource is reconciled in a test before it counts as stuck.
+const ROUNDS: usize = 200;
+
+/// The time between two polls of what is not there.
+const POLL: Duration = Duration::from_secs(20);
+
+/// A simulated AWS whose time is the paused clock's.
+pub(crate) struct SimTransport {
+    aws: Mutex<SimulatedAws>,
+    began: Instant,
+    began_at: Timestamp,
+}
+
+impl SimTransport {
+    pub(crate) fn new() -> Arc<Self> {
+        let mut aws = SimulatedAws::new(Preset::Recorded, 1);
+        let began_at = Timestamp::now();
+        let seed = Seed::parse(seed().to_string().as_bytes()).unwrap();
+        aws.seed(began_at, seed).unwrap();
+        Arc::new(Self {
+            aws: Mutex::new(aws),
+            began: Instant::now(),
+            began_at,
+        })
+    }
+
+    pub(crate) fn aws(&self) -> MutexGuard<'_, SimulatedAws> {
+        self.aws.lock().unwrap()
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.began_at + SignedDuration::try_from(self.began.elapsed()).unwrap()
+    }
+
+    /// Seconds since the start.
+    pub(crate) fn elapsed(&self) -> u64 {
+        self.began.elapsed().as_secs()
+    }
+
+    pub(crate) fn journal(&self) -> Vec<JournalEntry> {
+        self.aws().journal(0).to_vec()
+    }
+
+    /// The calls that changed something, by service and action.
+    pub(crate) fn writes(&self) -> Vec<String> {
+        let journal = self.journal().into_iter().filter(|entry| entry.changed);
+        journal.map(|entry| entry.path).collect()
+    }
+
+    pub(crate) fn clear_journal(&self) {
+        self.aws().clear_journal();
+    }
+
+    /// Whether a worker of the guest reaches the control plane by this name.
+    pub(crate) fn reachable(&self, name: &str) -> Reachable {
+        let now = self.now();
+        let question = Question {
+            vpc: "vpc-2",
+            name,
+            from: None,
+            port: None,
+        };
+        self.aws().reachable(now, &question)
+    }
+
+    /// The resources of one kind, as EC2 names it.
+    pub(crate) fn resources(&self, kind: &str) -> Vec<Value> {
+        let now = self.now();
+        let all = self.aws().resources(now, "arn:aws:ec2:");
+        let infix = format!(":{kind}/");
+        let of_kind = |body: &Value| body["id"].as_str().is_some_and(|id| id.contains(&infix));
+        all.into_iter().filter(of_kind).collect()
+    }
+
+    /// Changes a resource behind everybody's back.
+    pub(crate) fn change(&self, mut body: Value, change: impl FnOnce(&mut Value)) {
+        let now = self.now();
+        change(&mut body);
+        let id = body["id"].as_str().unwrap().to_owned();
+        self.aws().put_resource(now, &id, body).unwrap();
+    }
+
+    pub(crate) fn set_faults(&self, rules: &Value) {
+        let rules: Vec<FaultRule> = awssim::parse_faults(rules.to_string().as_bytes()).unwrap();
+        self.aws().set_faults(rules);
+    }
+}
+
+#[async_trait]
+impl Transport for SimTransport {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
+        let Answer { response, wire } = {
+            let now = self.now();
+            let mut aws = self.aws();
+            aws.set_callers_behind(now.duration_since(Timestamp::now()));
+            aws.handle(now, &request)
+        };
+        sleep(wire.delay.unwrap_or_default()).await;
+        match wire.drop {
+            Some(_) => Err(TransportError::Timeout),
+            None => Ok(response),
+        }
+    }
+}
+
+struct Uncounted;
+
+impl Counters for Uncounted {
+    fn call(&self, _: ObservedCall) {}
+
+    fn held_back(&self, _: Action) {}
+}
+
+/// A gate that can be shut.
+#[derive(Default)]
+pub(crate) struct Valve(AtomicBool);
+
+impl Valve {
+    pub(crate) fn shut(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Gate for Valve {
+    fn open(&self) -> bool {
+        !self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// One process with the keys of a user.
+pub(crate) struct Process {
+    aws: Arc<SimTransport>,
+    calls: Calls,
+    observations: ObservationCache<Aws>,
+    inventory: Inventory<Aws>,
+    pub(crate) gate: Arc<Valve>,
+    _credentials: tempfile::TempDir,
+}
+
+impl Process {
+    pub(crate) fn new(aws: &Arc<SimTransport>, access_key: &str, account: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("credentials");
+        let profile = format!("[default]\naws_access_key_id = {access_key}\naws_secret_access_key = {SECRET}\n");
+        std::fs::write(&file, profile).unwrap();
+        let region = Region::parse("us-east-1").unwrap();
+        let endpoints = Endpoints::new(region, &EndpointOverrides::default()).unwrap();
+        let connection = Connection::new(aws.clone(), endpoints, Arc::new(Uncounted));
+        let sessions = SessionCache::of_profile(connection.clone(), file, "hyperlink");
+        let gate = Arc::new(Valve::default());
+        let client = Client::new(connection, Arc::new(sessions), account, gate.clone());
+        Self {
+            aws: Arc::clone(aws),
+            calls: Calls::new(&client, client.clone()),
+            observations: ObservationCache::new(Duration::from_secs(300), Duration::from_secs(2_700)),
+            inventory: Inventory::default(),
+            gate,
+            _credentials: folder,
+        }
+    }
+
+    pub(crate) fn ho(aws: &Arc<SimTransport>) -> Self {
+        Self::new(aws, "AKIAHO", crate::desired::MANAGEMENT)
+    }
+
+    pub(crate) fn cpo(aws: &Arc<SimTransport>) -> Self {
+        Self::new(aws, "AKIACPO", crate::desired::GUEST)
+    }
+
+    async fn observe(&self, reconcile: Reconcile, kind: Kind, slot: &Slot) -> Observed {
+        let reader = Reader {
+            client: &self.calls,
+            observations: &self.observations,
+            inventory: &self.inventory,
+            reconcile,
+        };
+        reader.read(kind, slot).await
+    }
+
+    /// One reconcile of one resource: what is to be written is read first.
+    pub(crate) async fn reconcile(
+        &self,
+        owned: &dyn Owned<Aws>,
+        rule: impl Fn(&Observed) -> Step<Aws>,
+    ) -> (Step<Aws>, Outcome<Aws>) {
+        let reconcile = Reconcile::begin();
+        let mut step = rule(&self.observe(reconcile, owned.kind(), owned.key()).await);
+        if !invalidate_cached(std::slice::from_ref(&step), &self.observations, reconcile.began).is_empty() {
+            step = rule(&self.observe(reconcile, owned.kind(), owned.key()).await);
+        }
+        let steps = [step];
+        let mut outcomes = run(&steps, &self.calls, &self.observations, reconcile).await;
+        let [step] = steps;
+        (step, outcomes.pop().unwrap())
+    }
+
+    async fn wait(&self, slot: &Slot) {
+        let next = self.observations.next_read([slot]);
+        let wait = next.map(|at| at.saturating_duration_since(Instant::now()));
+        sleep(wait.unwrap_or_default().max(Duration::from_secs(1))).await;
+    }
+
+    /// Reads a resource of others until it is ready.
+    pub(crate) async fn ready(&self, kind: Kind, slot: &Slot) -> Value {
+        for _ in 0..ROUNDS {
+            let observed = self.observe(Reconcile::begin(), kind, slot).await;
+            if let Observed::Found(body) = &observed
+                && <Aws as hyperlink::engine::cloud::Cloud>::progress(body)
+                    == hyperlink::engine::resource::Progress::Ready
+            {
+                return body.clone();
+            }
+            // What is not there is polled by the controllers.
+            self.forget(slot);
+            sleep(POLL).await;
+        }
+        panic!("{slot} is not ready")
+    }
+
+    /// Reconciles until the resource is as desired; its body.
+    pub(crate) async fn present(&self, desired: &dyn Resource<Aws>) -> Value {
+        let mut last = String::new();
+        for _ in 0..ROUNDS {
+            let (step, outcome) = self
+                .reconcile(desired, |observed| ensure_present(desired, observed))
+                .await;
+            if let Some(body) = step.ready() {
+                return body.clone();
+            }
+            last = format!("{:?} {} {outcome:?}", step.verb, step.why);
+            if outcome != Outcome::Ready {
+                self.wait(desired.key()).await;
+            }
+        }
+        panic!("{} is not there: {last}", desired.key())
+    }
+
+    /// Reconciles until the resource is gone.
+    pub(crate) async fn absent(&self, owned: &dyn Owned<Aws>) {
+        let mut last = String::new();
+        for _ in 0..ROUNDS {
+            let (step, outcome) = self.reconcile(owned, |observed| ensure_absent(owned, observed)).await;
+            if step.gone() {
+                return;
+            }
+            last = format!("{:?} {} {outcome:?}", step.verb, step.why);
+            self.wait(owned.key()).await;
+        }
+        panic!("{} is still there: {last}; {:#?}", owned.key(), self.aws.journal())
+    }
+
+    /// Reads all again, as after its time.
+    pub(crate) fn forget(&self, slot: &Slot) {
+        self.observations.invalidate(slot, Instant::now());
+    }
+}
+
+/// A fault rule: from the match number `from` on, `times` times.
+pub(crate) fn fault(path: &str, times: u64, action: &Value) -> Value {
+    json!([{"match": {"path": path, "times": times}, "do": action}])
+}
