@@ -1,5 +1,5 @@
-//! Whether a worker in a VPC reaches a Service by name, as traffic would flow: zone → record → endpoint → security
-//! group → connection → endpoint service → load balancer → Service. Only reads, and names the first hop that fails.
+//! Whether a worker in a VPC reaches a Service by name, as traffic would flow: zone, record, endpoint, security group,
+//! connection, endpoint service, load balancer, Service. Only reads, and names the first hop that fails.
 
 use std::net::Ipv4Addr;
 

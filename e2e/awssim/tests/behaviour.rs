@@ -275,6 +275,26 @@ fn removed_principal_keeps_its_connections() {
 }
 
 #[test]
+fn rejected_connection_is_listed_after_its_endpoint() {
+    let mut aws = TestAws::with(|seed| seed["switches"]["rejected_listed_s"] = json!(60.0));
+    let service = aws.service();
+    let (id, _) = aws.endpoint(&service);
+    let reject = [("ServiceId", service.as_str()), ("VpcEndpointId.1", id.as_str())];
+    aws.ec2(&provider(), "RejectVpcEndpointConnections", &reject).ok();
+    aws.ec2(&consumer(), "DeleteVpcEndpoints", &[("VpcEndpointId.1", &id)])
+        .ok();
+    let states = |aws: &mut TestAws| {
+        let answer = aws.ec2(&provider(), "DescribeVpcEndpointConnections", &[]).ok();
+        answer.values("vpcEndpointState")
+    };
+    aws.advance(1.0);
+    assert_eq!(aws.endpoint_state(&id), "", "its owner sees it no longer");
+    assert_eq!(states(&mut aws), ["rejected"]);
+    aws.advance(60.0);
+    assert!(states(&mut aws).is_empty());
+}
+
+#[test]
 fn principal_whose_role_is_gone_shows_as_an_id() {
     let mut aws = TestAws::default();
     let service = aws.service();
@@ -320,7 +340,8 @@ fn token_of_a_deleted_thing_is_spent() {
 fn fault_hits_the_calls_it_names() {
     let mut aws = TestAws::default();
     let rules = r#"[{"match": {"path": "^/ec2/Describe", "from": 2, "times": 1},
-        "do": {"status": 503, "code": "Unavailable"}}, {"match": {"path": "CreateSecurityGroup"}, "do": {"drop": "after"}},
+        "do": {"status": 503, "code": "Unavailable"}},
+        {"match": {"path": "CreateSecurityGroup"}, "do": {"drop": "after"}},
         {"match": {"path": "CreateVpcEndpointService"}, "do": {"ends": "Failed"}}]"#;
     aws.aws.set_faults(awssim::parse_faults(rules.as_bytes()).unwrap());
     aws.ec2(&consumer(), "DescribeVpcs", &[]).ok();

@@ -210,12 +210,14 @@ async fn reachable_names_the_hop_that_fails() {
         .control(Method::PUT, &arn("vpc-endpoint/vpce-1"), Some(endpoint))
         .await;
     let name = "vpce-1-x.vpce-svc-1.us-east-1.vpce.amazonaws.com";
-    let zone = json!({"account": "222222222222", "name": "one.hypershift.local", "vpcs": [{"id": VPC, "region": "us-east-1"}],
+    let vpcs = json!([{"id": VPC, "region": "us-east-1"}]);
+    let zone = json!({"account": "222222222222", "name": "one.hypershift.local", "vpcs": vpcs,
         "records": [{"name": "api.one.hypershift.local", "type": "CNAME", "ttl": 300, "values": [name]}]});
     let zone_path = format!("/resources/arn:aws:route53:::hostedzone/{}", support::ZONE);
     server.control(Method::PUT, &zone_path, Some(zone)).await;
     assert!(why(server.control(Method::GET, &path, None).await).contains("no subnet"));
-    let group = json!({"vpc": VPC, "name": "g", "ingress": [{"protocol": "tcp", "ports": [443, 443], "source": {"ipv4": "10.0.0.0/24"}}]});
+    let rule = json!({"protocol": "tcp", "ports": [443, 443], "source": {"ipv4": "10.0.0.0/24"}});
+    let group = json!({"vpc": VPC, "name": "g", "ingress": [rule]});
     server
         .control(Method::PUT, &arn("security-group/sg-1"), Some(group))
         .await;

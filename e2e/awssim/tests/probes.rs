@@ -82,7 +82,8 @@ fn filters_and_pages_of_endpoint_services_count() {
     let mut aws = TestAws::with(|seed| {
         let service = |n: u8| {
             let id = format!("vpc-endpoint-service/vpce-svc-0000000000000000{n}");
-            serde_json::json!({"id": format!("arn:aws:ec2:{REGION}:{PROVIDER}:{id}"), "load_balancers": [], "tags": {"n": n.to_string()}})
+            let arn = format!("arn:aws:ec2:{REGION}:{PROVIDER}:{id}");
+            serde_json::json!({"id": arn, "load_balancers": [], "tags": {"n": n.to_string()}})
         };
         let resources = seed["resources"].as_array_mut().unwrap();
         resources.extend((1..=7).map(service));

@@ -68,7 +68,8 @@ fn change_is_pending_first_and_the_zone_busy() {
 fn zones_of_one_name_are_all_listed() {
     let mut aws = TestAws::with(|seed| {
         let zone = |id: &str, account: &str| {
-            json!({"id": format!("arn:aws:route53:::hostedzone/{id}"), "account": account, "name": "one.hypershift.local",
+            let arn = format!("arn:aws:route53:::hostedzone/{id}");
+            json!({"id": arn, "account": account, "name": "one.hypershift.local",
                 "vpcs": [{"id": OTHER_VPC, "region": REGION}]})
         };
         let resources = seed["resources"].as_array_mut().unwrap();

@@ -166,7 +166,17 @@ fn permission(protocol: &str, ports: Option<(i32, i32)>, rules: &[&Rule], accoun
     shown
 }
 
-/// A rule as authorize and revoke show it.
+/// A rule as revoke shows it: without its owner, and with a bare id of a group.
+pub(crate) fn show_revoked(rule: &Rule, group: &str, account: &str, egress: bool) -> Vec<Xml> {
+    let mut shown = show_one(rule, group, account, egress);
+    shown.retain(|member| member.name != "groupOwnerId" && member.name != "referencedGroupInfo");
+    if let Source::Group(id) = &rule.source {
+        shown.push(text("referencedGroupId", id));
+    }
+    shown
+}
+
+/// A rule as authorize shows it.
 pub(crate) fn show_one(rule: &Rule, group: &str, account: &str, egress: bool) -> Vec<Xml> {
     let (from, to) = rule.ports.unwrap_or((-1, -1));
     let mut shown = vec![

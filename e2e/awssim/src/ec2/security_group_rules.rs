@@ -76,11 +76,9 @@ pub(super) fn revoke(call: &mut Call<'_>, egress: bool) -> Answered {
     *known = kept;
     call.changed = true;
     let revoked: Vec<Rule> = revoked;
-    let shown = revoked.iter().map(|rule| rule::show_one(rule, &id, &account, egress));
-    let shown = shown.map(|members| {
-        let kept = members.into_iter().filter(|member| member.name != "groupOwnerId");
-        kept.collect()
-    });
+    let shown = revoked
+        .iter()
+        .map(|rule| rule::show_revoked(rule, &id, &account, egress));
     Ok(vec![
         text("return", true),
         list("revokedSecurityGroupRuleSet", "item", shown),

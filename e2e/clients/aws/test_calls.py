@@ -1,0 +1,98 @@
+"""Single calls by boto3: rules, tags, pages, identities, error codes."""
+
+import pytest
+from botocore.exceptions import ClientError
+
+from cloud import CONSUMER, NLB, REGION, ROLE, SUBNETS, VPC, ZONE, code
+
+
+def test_rules_of_both_directions(cloud):
+    ec2 = cloud.client("ec2")
+    group = ec2.create_security_group(GroupName="g", Description="d", VpcId=VPC)["GroupId"]
+    rule = {"IpProtocol": "udp", "FromPort": 53, "ToPort": 53, "UserIdGroupPairs": [{"GroupId": group}]}
+    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[rule])
+    ec2.authorize_security_group_egress(GroupId=group, IpPermissions=[rule])
+    shown = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"][0]
+    assert shown["IpPermissions"][0]["UserIdGroupPairs"][0]["GroupId"] == group
+    assert code(ec2.authorize_security_group_ingress, GroupId=group, IpPermissions=[rule]) == "InvalidPermission.Duplicate"
+    assert ec2.revoke_security_group_ingress(GroupId=group, IpPermissions=[rule])["Return"]
+    assert ec2.revoke_security_group_egress(GroupId=group, IpPermissions=[rule])["Return"]
+
+
+def test_tags_are_added(cloud):
+    ec2 = cloud.client("ec2")
+    ec2.create_tags(Resources=[VPC, SUBNETS[0]], Tags=[{"Key": "k", "Value": "v"}])
+    found = ec2.describe_subnets(Filters=[{"Name": "tag:k", "Values": ["v"]}])["Subnets"]
+    assert [subnet["SubnetId"] for subnet in found] == SUBNETS[:1]
+    assert ec2.describe_vpcs(VpcIds=[VPC])["Vpcs"][0]["Tags"] == [{"Key": "k", "Value": "v"}]
+
+
+def test_pages_are_whole(cloud):
+    for number in range(12):
+        arn = f"arn:aws:ec2:{REGION}:{CONSUMER}:security-group/sg-{number:017x}"
+        cloud.control("PUT", f"/resources/{arn}", {"vpc": VPC, "name": f"g{number}"})
+        zone = {"account": CONSUMER, "name": f"{number}.example"}
+        cloud.control("PUT", f"/resources/arn:aws:route53:::hostedzone/Z{number:02}", zone)
+    pages = cloud.client("ec2").get_paginator("describe_security_groups").paginate(PaginationConfig={"PageSize": 5})
+    counts = [len(page["SecurityGroups"]) for page in pages]
+    assert counts == [5, 5, 3], "with the VPC's own"
+    route53 = cloud.client("route53")
+    pages = route53.get_paginator("list_hosted_zones").paginate(PaginationConfig={"PageSize": 5})
+    assert [len(page["HostedZones"]) for page in pages] == [5, 5, 3]
+    pages = route53.get_paginator("list_resource_record_sets").paginate(
+        HostedZoneId=ZONE, PaginationConfig={"PageSize": 1}
+    )
+    assert [record["Type"] for page in pages for record in page["ResourceRecordSets"]] == ["NS", "SOA"]
+    pages = cloud.provider("elbv2").get_paginator("describe_load_balancers").paginate(PaginationConfig={"PageSize": 1})
+    assert [page["LoadBalancers"][0]["LoadBalancerArn"] for page in pages] == [NLB]
+
+
+def test_zones_are_found(cloud):
+    route53 = cloud.client("route53")
+    assert route53.get_hosted_zone(Id=ZONE)["VPCs"] == [{"VPCRegion": REGION, "VPCId": VPC}]
+    assert route53.list_hosted_zones_by_name(DNSName="one.hypershift.local")["HostedZones"][0]["Id"].endswith(ZONE)
+    by_vpc = route53.list_hosted_zones_by_vpc(VPCId=VPC, VPCRegion=REGION)["HostedZoneSummaries"]
+    assert by_vpc[0]["Owner"] == {"OwningAccount": CONSUMER}
+
+
+def test_identities(cloud):
+    sts = cloud.client("sts")
+    assert sts.get_caller_identity()["Account"] == CONSUMER
+    keys = sts.assume_role(RoleArn=ROLE, RoleSessionName="one")["Credentials"]
+    session = cloud.client("ec2", keys["AccessKeyId"], keys["SessionToken"], keys["SecretAccessKey"])
+    assert session.describe_vpcs()["Vpcs"]
+    cloud.control("POST", "/clock", {"freeze": True, "advance_s": 200})
+    assert session.describe_vpcs()["Vpcs"], "within five minutes"
+    cloud.control("POST", "/clock", {"advance_s": 200})
+    assert code(session.describe_vpcs) == "RequestExpired"
+
+
+def test_principals(cloud):
+    service, _ = cloud.endpoint_service()
+    provider = cloud.provider("ec2")
+    provider.modify_vpc_endpoint_service_permissions(ServiceId=service, AddAllowedPrincipals=[ROLE])
+    pages = provider.get_paginator("describe_vpc_endpoint_service_permissions").paginate(ServiceId=service)
+    shown = [each["Principal"] for page in pages for each in page["AllowedPrincipals"]]
+    assert shown == [ROLE, f"arn:aws:iam::{CONSUMER}:root"]
+
+
+@pytest.mark.parametrize(
+    ("service", "call", "arguments", "expected", "status"),
+    [
+        ("ec2", "describe_vpcs", {"VpcIds": ["vpc-00000000"]}, "InvalidVpcID.NotFound", 400),
+        ("ec2", "describe_subnets", {"SubnetIds": ["subnet-00000000"]}, "InvalidSubnetID.NotFound", 400),
+        ("ec2", "describe_security_groups", {"GroupIds": ["sg-00000000"]}, "InvalidGroup.NotFound", 400),
+        ("ec2", "describe_vpc_endpoints", {"VpcEndpointIds": ["vpce-00000000"]}, "InvalidVpcEndpointId.NotFound", 400),
+        ("ec2", "describe_vpcs", {"DryRun": True}, "DryRunOperation", 412),
+        ("elbv2", "describe_load_balancers", {"Names": ["none"]}, "LoadBalancerNotFound", 400),
+        ("route53", "get_hosted_zone", {"Id": "ZNONE"}, "NoSuchHostedZone", 404),
+        ("route53", "get_change", {"Id": "CNONE"}, "NoSuchChange", 404),
+        ("sts", "assume_role", {"RoleArn": f"{ROLE}-none-at-all", "RoleSessionName": "one"}, "AccessDenied", 403),
+    ],
+)
+def test_error_codes(cloud, service, call, arguments, expected, status):
+    with pytest.raises(ClientError) as refused:
+        getattr(cloud.client(service), call)(**arguments)
+    response = refused.value.response
+    assert (response["Error"]["Code"], response["ResponseMetadata"]["HTTPStatusCode"]) == (expected, status)
+    assert response["ResponseMetadata"]["RequestId"]
