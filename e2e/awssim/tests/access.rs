@@ -95,6 +95,36 @@ fn session_of_a_role_works_until_it_expires() {
 }
 
 #[test]
+fn role_with_a_path_connects_by_its_arn_without_it() {
+    let mut aws = TestAws::default();
+    let keys = session(&assume(&mut aws, &consumer()).ok());
+    let service = aws.service();
+    let permit = |aws: &mut TestAws, add: &str, remove: &str| {
+        let params = [
+            ("ServiceId", service.as_str()),
+            ("AddAllowedPrincipals.1", add),
+            ("RemoveAllowedPrincipals.1", remove),
+        ];
+        aws.ec2(&provider(), "ModifyVpcEndpointServicePermissions", &params)
+            .ok();
+    };
+    let name = format!("com.amazonaws.vpce.us-east-1.{service}");
+    let create = [
+        ("VpcEndpointType", "Interface"),
+        ("VpcId", VPC),
+        ("ServiceName", name.as_str()),
+    ];
+    let with_path = "arn:aws:iam::222222222222:role/a/b/cpo";
+    permit(&mut aws, with_path, "arn:aws:iam::222222222222:root");
+    assert_eq!(
+        aws.ec2(&keys, "CreateVpcEndpoint", &create).code(),
+        "InvalidServiceName"
+    );
+    permit(&mut aws, ROLE, with_path);
+    aws.ec2(&keys, "CreateVpcEndpoint", &create).ok();
+}
+
+#[test]
 fn role_is_assumed_only_by_whom_it_trusts() {
     let mut aws = TestAws::default();
     let answer = assume(&mut aws, &provider());

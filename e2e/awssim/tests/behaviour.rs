@@ -237,6 +237,24 @@ fn fifty_first_endpoint_of_a_vpc_is_refused() {
 }
 
 #[test]
+fn service_shows_available_before_it_takes_endpoints() {
+    let mut aws = TestAws::default();
+    let action = "CreateVpcEndpointServiceConfiguration";
+    assert_eq!(aws.ec2(&provider(), action, &[]).code(), "InvalidParameter");
+    let created = aws
+        .ec2(&provider(), action, &[("NetworkLoadBalancerArn.1", BALANCER)])
+        .ok();
+    assert_eq!(created.value("serviceState"), "Available");
+    let id = created.value("serviceId");
+    let allow = [("ServiceId", id.as_str()), ("AddAllowedPrincipals.1", "*")];
+    aws.ec2(&provider(), "ModifyVpcEndpointServicePermissions", &allow).ok();
+    let refused = aws.create_endpoint(&id, &[("SubnetId.1", SUBNETS[0])]);
+    assert_eq!((refused.status, refused.code().as_str()), (503, "Unavailable"));
+    aws.advance(0.2);
+    aws.create_endpoint(&id, &[("SubnetId.1", SUBNETS[0])]).ok();
+}
+
+#[test]
 fn endpoint_waits_for_acceptance() {
     let mut aws = TestAws::default();
     let service = aws.service();

@@ -94,6 +94,8 @@ class Cloud:
             return shown[0]["ServiceState"] == "Available"
 
         eventually(is_available)
+        # It takes endpoints only a moment after that.
+        self.control("POST", "/clock", {"advance_s": 1})
         return made["ServiceId"], made["ServiceName"]
 
     def endpoint(self, name, **options):

@@ -77,6 +77,14 @@ fn check(call: &Call<'_>, vpc: String, service_name: &str, tags: Tags) -> Result
     let (service_id, service) = connectable(call, service_name)?;
     let subnets: Vec<String> = call.params.list("SubnetId").into_iter().map(str::to_owned).collect();
     check_subnets(call, &service_id, &vpc, &subnets)?;
+    if call.now < service.created + call.state.preset.lasts(Phase::ServiceChange) {
+        // Reported of services that already show `Available`.
+        return Err(AwsError::new(
+            503,
+            "Unavailable",
+            "The service is unavailable. Please try again shortly.",
+        ));
+    }
     let groups = groups(call, &vpc)?;
     let used = call
         .state

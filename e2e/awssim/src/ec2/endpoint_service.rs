@@ -8,7 +8,7 @@ use crate::engine::call::Call;
 use crate::engine::state::State;
 use crate::engine::tags::{self, Tags};
 use crate::wire::error::AwsError;
-use crate::wire::xml::{Xml, list, text, texts};
+use crate::wire::xml::{Xml, group, list, text, texts};
 
 /// An endpoint service.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -114,6 +114,7 @@ impl EndpointService {
                 "item",
                 [format!("{id}.{}.vpce.{domain}", self.region)],
             ),
+            group("privateDnsNameConfiguration", vec![]),
             tags::show(tags),
         ]
     }

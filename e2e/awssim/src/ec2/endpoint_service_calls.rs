@@ -67,7 +67,9 @@ pub(super) fn create(call: &mut Call<'_>) -> Answered {
     }
     let arns = call.params.list("NetworkLoadBalancerArn");
     if arns.is_empty() {
-        return Err(AwsError::missing("NetworkLoadBalancerArn"));
+        return Err(invalid(
+            "exactly one of network_load_balancer_arn or gateway_load_balancer_arn is a required member".to_owned(),
+        ));
     }
     check_balancers(call, &arns, None)?;
     let here = call
@@ -79,13 +81,14 @@ pub(super) fn create(call: &mut Call<'_>) -> Answered {
         let message = "The maximum number of VPC endpoint services has been reached.";
         return Err(AwsError::bad("VpcEndpointServiceLimitExceeded", message));
     }
-    let ends = call.ends.clone().unwrap_or_else(|| "Available".to_owned());
-    let ready = call.now + call.state.preset.lasts(Phase::ServiceChange);
+    // A new one shows `Available` at once, though it takes no endpoints yet.
+    let ends = call.ends.clone();
+    let next = ends.map(|ends| (call.now + call.state.preset.lasts(Phase::ServiceChange), ends));
     let service = EndpointService {
         account: call.caller.account.clone(),
         region: call.region.clone(),
-        state: "Pending".to_owned(),
-        next: Some((ready, ends)),
+        state: if next.is_some() { "Pending" } else { "Available" }.to_owned(),
+        next,
         load_balancers: arns.into_iter().map(str::to_owned).collect(),
         // AWS's own default.
         acceptance_required: call.params.flag("AcceptanceRequired")?.unwrap_or(true),
