@@ -237,6 +237,28 @@ fn signature_by_real_time_is_good_while_simulated_time_runs_ahead() {
 }
 
 #[test]
+fn other_partition_has_a_region_of_its_own_for_route_53() {
+    let mut aws = TestAws::with(|seed| {
+        let mut account = seed["accounts"][1].clone();
+        account["id"] = json!("333333333333");
+        account["partition"] = json!("aws-us-gov");
+        account["users"][0]["access_key_id"] = json!("AKIAGOV");
+        account["users"][0]["secret_access_key"] = json!("secret of AKIAGOV");
+        seed["accounts"].as_array_mut().unwrap().push(account);
+    });
+    let uri = "https://route53.us-gov.amazonaws.com/2013-04-01/hostedzone";
+    let list = |region: &str, now| signed(&keys("AKIAGOV"), ("route53", region), now, "GET", uri, String::new());
+    let (own, public) = (list("us-gov-west-1", aws.now), list("us-east-1", aws.now));
+    assert!(
+        aws.send(&own).ok().values("Id").is_empty(),
+        "zones of other accounts are not listed"
+    );
+    assert_eq!(aws.send(&public).code(), "SignatureDoesNotMatch");
+    let identity = aws.call(&keys("AKIAGOV"), "sts", "GetCallerIdentity", &[]).ok();
+    assert_eq!(identity.value("Arn"), "arn:aws-us-gov:iam::333333333333:user/cpo");
+}
+
+#[test]
 fn unsigned_call_is_refused() {
     let mut aws = TestAws::default();
     let uri = "https://sts.us-east-1.amazonaws.com/";

@@ -67,6 +67,12 @@ def test_identities(cloud):
     assert code(session.describe_vpcs) == "RequestExpired"
 
 
+def test_web_identity_is_called_unsigned(cloud):
+    arguments = {"RoleArn": ROLE, "RoleSessionName": "one", "WebIdentityToken": "not.a.token"}
+    nobody = cloud.client("sts", key="AKIANOBODY")
+    assert code(nobody.assume_role_with_web_identity, **arguments) == "InvalidIdentityToken"
+
+
 def test_principals(cloud):
     service, _ = cloud.endpoint_service()
     provider = cloud.provider("ec2")

@@ -16,6 +16,7 @@ use crate::slot::Slot;
 
 /// What the engine has to know of endpoint connections.
 pub const RULES: Rules = Rules {
+    // The time between two reads while connections are being rejected.
     pace: Duration::from_secs(5),
     create_if_new: true,
     ..Rules::DEFAULT

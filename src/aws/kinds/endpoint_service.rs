@@ -20,6 +20,7 @@ use crate::slot::{Scope, Slot};
 
 /// What the engine has to know of endpoint services.
 pub const RULES: Rules = Rules {
+    // The time between two reads of an endpoint service in progress.
     pace: Duration::from_secs(10),
     // AWS has no filter by load balancer: each read is this list anyway.
     list: Some(ListRules {

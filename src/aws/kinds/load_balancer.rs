@@ -11,7 +11,7 @@ use crate::body::{state, text};
 
 /// What the engine has to know of load balancers.
 pub const RULES: Rules = Rules {
-    // It takes some minutes until a new one is active.
+    // The time between two reads of a load balancer that is not active yet, which takes some minutes.
     pace: Duration::from_secs(20),
     create_if_new: true,
     ..Rules::DEFAULT

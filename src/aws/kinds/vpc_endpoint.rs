@@ -19,6 +19,7 @@ use crate::slot::Slot;
 
 /// What the engine has to know of endpoints.
 pub const RULES: Rules = Rules {
+    // The time between two reads of an endpoint in progress, which takes a minute or so.
     pace: Duration::from_secs(15),
     completed: |body| dns_name(body).is_some(),
     create_if_new: true,
