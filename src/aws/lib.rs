@@ -3,6 +3,7 @@
 pub mod api;
 pub mod body;
 pub mod calls;
+pub mod client_token;
 pub mod cloud;
 pub mod credentials;
 pub mod ec2;

@@ -29,6 +29,8 @@ struct Fields {
     /// What it is in, if Hyperlink does not read that: a network, a hosted zone.
     container: Option<String>,
     name: String,
+    /// The names of records.
+    records: Vec<String>,
 }
 
 impl Slot {
@@ -64,9 +66,16 @@ impl Slot {
 
     /// The records of these names in a hosted zone, written together. The names are whole, without a last dot.
     pub fn records(scope: &Scope, zone_id: &str, names: &[&str]) -> Self {
-        let mut names = names.to_vec();
-        names.sort_unstable();
-        Self::of(Kind::Records, scope, Some(zone_id), &names.join(","))
+        let mut records: Vec<String> = names.iter().map(|name| name.to_ascii_lowercase()).collect();
+        records.sort_unstable();
+        Self(Arc::new(Fields {
+            kind: Kind::Records,
+            scope: scope.clone(),
+            service: None,
+            container: Some(zone_id.to_owned()),
+            name: records.join(","),
+            records,
+        }))
     }
 
     fn of(kind: Kind, scope: &Scope, container: Option<&str>, name: &str) -> Self {
@@ -76,6 +85,7 @@ impl Slot {
             service: None,
             container: container.map(str::to_owned),
             name: name.to_owned(),
+            records: Vec::new(),
         }))
     }
 
@@ -86,6 +96,7 @@ impl Slot {
             service: Some(self.clone()),
             container: None,
             name: self.0.name.clone(),
+            records: Vec::new(),
         }))
     }
 
@@ -109,11 +120,9 @@ impl Slot {
         self.0.service.as_ref()
     }
 
-    /// The names of the records, for a slot of records.
+    /// The names of the records, in lower case, for a slot of records.
     pub fn record_names(&self) -> impl Iterator<Item = &str> {
-        let is_of_records = self.0.kind == Kind::Records;
-        let names = self.0.name.split(',');
-        names.filter(move |_| is_of_records)
+        self.0.records.iter().map(String::as_str)
     }
 }
 
@@ -122,14 +131,14 @@ impl Key for Slot {
         &self.0.name
     }
 
-    /// Others make connections: a new endpoint service may have some, so they are not counted as in it.
+    /// None: a service that this process has created may be one that a client token has found again, so that nothing
+    /// about it counts as absent without a read.
     fn parent(&self) -> Option<Self> {
-        let service = self.0.service.as_ref();
-        service.filter(|_| self.0.kind != Kind::EndpointConnections).cloned()
+        None
     }
 
-    fn is_in(&self, other: &Self) -> bool {
-        self.parent().is_some_and(|parent| parent == *other)
+    fn is_in(&self, _: &Self) -> bool {
+        false
     }
 }
 
@@ -158,14 +167,12 @@ mod tests {
     }
 
     #[test]
-    fn only_what_this_process_makes_is_in_a_service() {
+    fn resources_about_a_service_name_it_and_are_not_in_it() {
         let service = Slot::endpoint_service(&scope(), "a1b2");
-        let principals = Slot::allowed_principals(&service);
-        assert!(principals.is_in(&service) && principals.parent().as_ref() == Some(&service));
-        let connections = Slot::endpoint_connections(&service);
-        assert!(!connections.is_in(&service) && connections.service() == Some(&service));
-        assert!(!service.is_in(&service));
-        assert!(!Slot::load_balancer(&scope(), "a1b2").is_in(&service));
+        for about in [Slot::allowed_principals(&service), Slot::endpoint_connections(&service)] {
+            assert!(about.service() == Some(&service) && about != service);
+            assert!(about.parent().is_none() && !about.is_in(&service));
+        }
     }
 
     #[test]

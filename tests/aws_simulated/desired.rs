@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hyperlink::aws::body::Tags;
-use hyperlink::aws::ec2::ClientToken;
+use hyperlink::aws::client_token::ClientToken;
 use hyperlink::aws::kinds::allowed_principals::AllowedPrincipals;
 use hyperlink::aws::kinds::endpoint_service::EndpointService;
 use hyperlink::aws::kinds::records::Records;
@@ -96,7 +96,7 @@ pub(crate) fn scope(account: &str) -> Scope {
     }
 }
 
-fn owner_tags(pairs: &[(&str, &str)], precedence: Precedence) -> OwnerTags {
+pub(crate) fn owner_tags(pairs: &[(&str, &str)], precedence: Precedence) -> OwnerTags {
     let pairs = pairs.iter();
     let tags: Tags = pairs
         .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))

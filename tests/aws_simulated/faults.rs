@@ -65,6 +65,17 @@ async fn throttled_calls_are_held_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn hidden_endpoint_whose_answer_was_lost_is_not_created_twice() {
+    let aws = SimTransport::with(|seed| seed["switches"] = json!({"describe_lag_s": 60.0}));
+    // The first one comes too early for the new endpoint service.
+    aws.set_faults(&fault("/CreateVpcEndpoint$", 2, &json!({"drop": "after"})));
+    let (ho, cpo) = (Process::ho(&aws), Process::cpo(&aws));
+    let path = Path::made_by(aws, ho, cpo).await;
+    path.assert_reachable();
+    assert_eq!(path.aws.resources("vpc-endpoint").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn process_that_does_not_lead_writes_nothing() {
     let aws = SimTransport::new();
     let ho = Process::ho(&aws);

@@ -100,6 +100,14 @@ impl Path {
         self.ho.absent(&endpoint_service()).await;
     }
 
+    /// Deletes what the role in the guest's account has.
+    pub(crate) async fn deleted_by_cpo(&self) {
+        let endpoint = vpc_endpoint(self.service_name(), Aws::instance(&self.group), &[]);
+        self.cpo.absent(&endpoint).await;
+        self.cpo.absent(&security_group()).await;
+        tokio::time::sleep(Duration::from_secs(120)).await;
+    }
+
     pub(crate) fn assert_reachable(&self) {
         for name in [API, "console.apps.example.hypershift.local"] {
             let answer = self.aws.reachable(name);
@@ -212,7 +220,7 @@ async fn endpoint_that_was_deleted_by_hand_comes_back() {
         Aws::instance(&path.group),
         &["subnet-1", "subnet-2"],
     );
-    desired.client_token = hyperlink::aws::ec2::ClientToken::new("second-token").unwrap();
+    desired.client_token = hyperlink::aws::client_token::ClientToken::new("second-token").unwrap();
     path.endpoint = path.cpo.present(&desired).await;
     assert_ne!(Aws::instance(&path.endpoint), before);
     path.repaired().await;

@@ -14,3 +14,4 @@ mod desired;
 mod faults;
 mod life;
 mod sim;
+mod strangers;

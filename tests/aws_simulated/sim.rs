@@ -47,9 +47,16 @@ pub(crate) struct SimTransport {
 
 impl SimTransport {
     pub(crate) fn new() -> Arc<Self> {
+        Self::with(|_| {})
+    }
+
+    /// With a changed seed.
+    pub(crate) fn with(change: impl FnOnce(&mut Value)) -> Arc<Self> {
+        let mut seeded = seed();
+        change(&mut seeded);
         let mut aws = SimulatedAws::new(Preset::Recorded, 1);
         let began_at = Timestamp::now();
-        let seed = Seed::parse(seed().to_string().as_bytes()).unwrap();
+        let seed = Seed::parse(seeded.to_string().as_bytes()).unwrap();
         aws.seed(began_at, seed).unwrap();
         Arc::new(Self {
             aws: Mutex::new(aws),
@@ -281,6 +288,34 @@ impl Process {
             self.wait(owned.key()).await;
         }
         panic!("{} is still there: {last}; {:#?}", owned.key(), self.aws.journal())
+    }
+
+    pub(crate) fn note_recorded(&self, slot: &Slot, id: &str) {
+        self.calls.note_recorded(slot, id);
+    }
+
+    /// Reconciles until the resource is gone for certain, as before a custom resource is released. Returns whether it
+    /// was left to others. An id that is recorded is noted in each reconcile.
+    pub(crate) async fn released(&self, owned: &dyn Owned<Aws>, recorded: Option<&str>) -> bool {
+        for _ in 0..ROUNDS {
+            if let Some(id) = recorded {
+                self.calls.note_recorded(owned.key(), id);
+            }
+            let (step, _) = self.reconcile(owned, |observed| ensure_absent(owned, observed)).await;
+            if step.left() {
+                return true;
+            }
+            if step.gone() {
+                if self.observations.surely_gone(owned.key()) {
+                    return false;
+                }
+                let now = Instant::now();
+                let wait = self.observations.certain_in(owned.key(), now);
+                self.observations.expedite(owned.key(), wait, now);
+            }
+            self.wait(owned.key()).await;
+        }
+        panic!("{} is still there", owned.key())
     }
 
     /// Reads all again, as after its time.

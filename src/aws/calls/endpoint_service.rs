@@ -1,32 +1,40 @@
-//! Endpoint services are read by id once that is known, else in the list of the account: AWS has no filter by load
-//! balancer.
+//! Endpoint services are read by id once that is known, and else searched in the list of the account: AWS has no filter
+//! by load balancer.
 
 use hyperlink_engine::client::{Reconcile, WriteTarget};
+use hyperlink_engine::cloud::Key;
+use hyperlink_engine::failure::Class;
 use serde_json::{Value, json};
 
 use super::{Calls, Written, client_token, put_to, shown};
 use crate::api::error::AwsError;
-use crate::body::tags;
+use crate::body::{tags, texts};
 use crate::cloud::Aws;
 use crate::ec2::{EndpointService, NewEndpointService, Selection, ServiceChanges, ServiceState};
-use crate::kinds::endpoint_service::slot_of;
+use crate::kinds::load_balancer::name_in_arn;
 use crate::slot::Slot;
 
 impl Calls {
-    /// Reads the endpoint service of a load balancer.
+    /// Reads the endpoint service of a load balancer. What a recorded id does not show is searched.
     pub(super) async fn endpoint_service(&self, reconcile: Reconcile, slot: &Slot) -> Result<Value, AwsError> {
         let region = &slot.scope().region;
-        let Some(id) = self.ids.of(slot) else {
-            let all = self.endpoint_services(reconcile, region).await?;
-            let found = all.into_iter().find(|body| slot_of(body).as_ref() == Some(slot));
-            return found.ok_or_else(AwsError::missing);
-        };
-        let found = self.ec2.endpoint_services(reconcile, &Selection::id(&id)).await?;
-        let found = found.iter().find(|service| service.id == id && exists(service));
-        let body = found.map(|service| shown::endpoint_service(service, region));
-        // A recorded id may be that of somebody else's.
-        let body = body.filter(|body| slot_of(body).as_ref() == Some(slot));
-        body.ok_or_else(AwsError::missing)
+        if let Some(id) = self.ids.known(slot) {
+            match self.ec2.endpoint_services(reconcile, &Selection::id(&id)).await {
+                Ok(found) => {
+                    let found = found.iter().find(|service| service.id == id && exists(service));
+                    let body = found.map(|service| shown::endpoint_service(service, region));
+                    if let Some(body) = body.filter(|body| leads_to(body, slot)) {
+                        return Ok(body);
+                    }
+                }
+                // Only a recorded id may be wrong.
+                Err(error) if is_no_such_id(&error) && self.ids.shown(slot).is_none() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let all = self.endpoint_services(reconcile, region).await?;
+        let found = all.into_iter().find(|body| leads_to(body, slot));
+        found.ok_or_else(AwsError::missing)
     }
 
     /// Reads all endpoint services of the account.
@@ -60,7 +68,8 @@ impl Calls {
             return Ok(put_to(shown::endpoint_service(&created, &target.key.scope().region)));
         };
         let id = self.id_of(target)?;
-        if tags(found) != tags(body) {
+        let all_tags = with_tags(found, body);
+        if all_tags != tags(found) {
             self.ec2.create_tags(reconcile, &id, &tags(body)).await?;
         }
         if found["AcceptanceRequired"] != body["AcceptanceRequired"] {
@@ -72,9 +81,20 @@ impl Calls {
         }
         let mut changed = found.clone();
         changed["AcceptanceRequired"] = body["AcceptanceRequired"].clone();
-        changed["Tags"] = json!(with_tags(found, body));
+        changed["Tags"] = json!(all_tags);
         Ok(put_to(changed))
     }
+}
+
+/// Whether it leads to the load balancer of this slot, whatever else it leads to.
+fn leads_to(body: &Value, slot: &Slot) -> bool {
+    let arns = texts(body, "NetworkLoadBalancerArns");
+    arns.iter().any(|arn| name_in_arn(arn) == Some(slot.name()))
+}
+
+/// Whether AWS says that there is nothing with this id, or that it is none.
+pub(super) fn is_no_such_id(error: &AwsError) -> bool {
+    error.class == Class::Gone || (error.class == Class::Invalid && error.code.ends_with("Malformed"))
 }
 
 /// Whether it is more than the trace of one that is deleted.

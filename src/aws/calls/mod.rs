@@ -21,8 +21,9 @@ use serde_json::Value;
 use crate::api::client::Client;
 use crate::api::error::AwsError;
 use crate::body::text;
+use crate::client_token::ClientToken;
 use crate::cloud::{AccountList, Aws, NoOperation};
-use crate::ec2::{ClientToken, Ec2};
+use crate::ec2::Ec2;
 use crate::elbv2::LoadBalancing;
 use crate::kinds::Kind;
 use crate::route53::Route53;
@@ -31,6 +32,9 @@ use given_ids::GivenIds;
 
 /// The code of a call that no kind of this slot takes.
 const UNSUPPORTED: &str = "UnsupportedCall";
+
+/// The code of a call about an endpoint service that no read has shown yet.
+const SERVICE_NOT_READ: &str = "EndpointServiceNotRead";
 
 /// The answer to a write.
 type Written = Result<Accepted<Aws>, WriteError<AwsError>>;
@@ -146,10 +150,11 @@ impl Calls {
         read.map(str::to_owned).ok_or_else(AwsError::missing)
     }
 
-    /// The id of the endpoint service that this slot is about. A read of the service gave it.
+    /// The id of the endpoint service that this slot is about, as a read of the service has shown it.
     fn service_id(&self, slot: &Slot) -> Result<String, AwsError> {
         let service = slot.service().ok_or_else(unsupported)?;
-        self.ids.of(service).ok_or_else(AwsError::missing)
+        let id = self.ids.shown(service);
+        id.ok_or_else(|| AwsError::own(Class::Busy, SERVICE_NOT_READ))
     }
 }
 

@@ -25,14 +25,24 @@ impl Calls {
         Ok(shown::records(&found))
     }
 
-    /// Creates or replaces the records of the body.
+    /// Creates the records of the body, or puts them in place of those that were read.
     pub(super) async fn put_records(
         &self,
         reconcile: Reconcile,
         target: WriteTarget<'_, Aws>,
         body: &Value,
     ) -> Written {
-        self.change(reconcile, target.key, ChangeKind::Upsert, body).await?;
+        let desired = records::shown(body);
+        let found = target.found.map(records::shown).unwrap_or_default();
+        let replaced = found
+            .iter()
+            .filter(|(name, record)| desired.get(*name) != Some(*record));
+        let mut changes = changes(ChangeKind::Delete, replaced);
+        let missing = desired
+            .iter()
+            .filter(|(name, record)| found.get(*name) != Some(*record));
+        changes.extend(self::changes(ChangeKind::Create, missing));
+        self.change(reconcile, target.key, &changes).await?;
         Ok(accepted(Some(body.clone()), Execution::Complete))
     }
 
@@ -45,25 +55,25 @@ impl Calls {
         let Some(found) = target.found else {
             return Ok(Execution::NothingThere);
         };
-        self.change(reconcile, target.key, ChangeKind::Delete, found).await?;
+        let found = records::shown(found);
+        self.change(reconcile, target.key, &changes(ChangeKind::Delete, found.iter()))
+            .await?;
         Ok(Execution::Complete)
     }
 
-    async fn change(
-        &self,
-        reconcile: Reconcile,
-        slot: &Slot,
-        kind: ChangeKind,
-        body: &Value,
-    ) -> Result<(), WriteError<AwsError>> {
+    async fn change(&self, reconcile: Reconcile, slot: &Slot, changes: &[Change]) -> Result<(), WriteError<AwsError>> {
         let zone = slot.container().unwrap_or_default();
-        let changes = records::shown(body).into_iter().map(|(name, record)| Change {
-            kind,
-            records: record_set(name, record),
-        });
-        let changes: Vec<Change> = changes.collect();
-        self.route53.change_records(reconcile, zone, &changes).await
+        self.route53.change_records(reconcile, zone, changes).await
     }
+}
+
+/// One change of this kind for each record.
+fn changes<'a>(kind: ChangeKind, records: impl Iterator<Item = (&'a &'a str, &'a &'a Value)>) -> Vec<Change> {
+    let changes = records.map(|(name, record)| Change {
+        kind,
+        records: record_set(name, record),
+    });
+    changes.collect()
 }
 
 fn record_set(name: &str, record: &Value) -> RecordSet {
@@ -73,6 +83,6 @@ fn record_set(name: &str, record: &Value) -> RecordSet {
         kind: record["Type"].as_str().unwrap_or(CNAME).to_owned(),
         ttl: record["TTL"].as_u64(),
         values: values.filter_map(Value::as_str).map(str::to_owned).collect(),
-        set_identifier: None,
+        set_identifier: record["SetIdentifier"].as_str().map(str::to_owned),
     }
 }

@@ -38,7 +38,7 @@ impl Calls {
     ) -> Written {
         let found = match target.found {
             Some(found) => {
-                if tags(found) != tags(body) {
+                if with_tags(found, body) != tags(found) {
                     self.ec2
                         .create_tags(reconcile, &self.id_of(target)?, &tags(body))
                         .await?;

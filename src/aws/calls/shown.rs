@@ -72,7 +72,10 @@ fn rule(rule: &Rule) -> Value {
 /// Records, by name.
 pub(super) fn records(found: &[RecordSet]) -> Value {
     let records = found.iter().map(|record| {
-        let shown = json!({"Type": record.kind, "TTL": record.ttl, "Values": record.values});
+        let mut shown = json!({"Type": record.kind, "TTL": record.ttl, "Values": record.values});
+        if let Some(identifier) = &record.set_identifier {
+            shown["SetIdentifier"] = json!(identifier);
+        }
         (record.name.to_ascii_lowercase(), shown)
     });
     json!({"Records": records.collect::<Map<_, _>>()})

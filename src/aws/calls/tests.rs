@@ -3,6 +3,7 @@ use serde_json::json;
 
 use super::*;
 use crate::api::sample::{Sample, answer, reconcile, refusal};
+use crate::kinds::records;
 use crate::slot::Scope;
 
 const ARN: &str = "arn:aws:elasticloadbalancing:us-east-1:123456789012:loadbalancer/net/a1b2/50dc";
@@ -101,7 +102,7 @@ async fn recorded_service_of_another_load_balancer_is_not_shown() {
     let error = calls.get(reconcile(), Kind::EndpointService, &slot).await.unwrap_err();
     assert_eq!(error.class, Class::Gone);
     // Nor is it asked for again.
-    assert_eq!(calls.ids.of(&slot), None);
+    assert_eq!(calls.ids.known(&slot), None);
 }
 
 #[tokio::test]
@@ -109,7 +110,7 @@ async fn principals_are_read_only_of_a_service_that_was_read() {
     let sample = Sample::answering(&done("DescribeVpcEndpointServicePermissions"));
     let slot = Slot::allowed_principals(&Slot::endpoint_service(&scope(), "a1b2"));
     let read = calls(&sample).get(reconcile(), Kind::AllowedPrincipals, &slot).await;
-    assert_eq!(read.unwrap_err().class, Class::Gone);
+    assert_eq!(read.unwrap_err().class, Class::Busy);
     assert!(sample.aws.requests().is_empty());
 }
 
@@ -215,7 +216,7 @@ async fn recorded_endpoint_that_is_unknown_to_aws_is_gone() {
     calls.note_recorded(&slot, "vpce-7");
     let read = calls.get(reconcile(), Kind::VpcEndpoint, &slot).await;
     assert_eq!(read.unwrap_err().class, Class::Gone);
-    assert_eq!(calls.ids.of(&slot), None);
+    assert_eq!(calls.ids.known(&slot), None);
 }
 
 #[tokio::test]
@@ -284,7 +285,7 @@ async fn all_records_of_a_slot_are_changed_in_one_batch() {
     let requests = sample.aws.requests();
     assert_eq!(requests.len(), 1);
     assert_eq!(
-        requests[0].matches("<Action>UPSERT</Action>").count(),
+        requests[0].matches("<Action>CREATE</Action>").count(),
         2,
         "{requests:?}"
     );
@@ -311,4 +312,75 @@ async fn records_are_deleted_as_they_were_read() {
         "{request}"
     );
     assert!(request.contains("<Value>vpce-1.x.</Value>"), "{request}");
+}
+
+#[tokio::test]
+async fn malformed_recorded_id_hides_no_endpoint() {
+    let own = endpoint("vpce-1", "available", "2024-01-01T00:00:00Z");
+    let sample = Sample::new([
+        answer(200, &endpoints(&own)),
+        refusal(400, "InvalidVpcEndpointId.Malformed"),
+    ]);
+    let calls = calls(&sample);
+    let slot = Slot::vpc_endpoint(&scope(), "vpc-1", SERVICE);
+    calls.note_recorded(&slot, "nonsense");
+    let body = calls.get(reconcile(), Kind::VpcEndpoint, &slot).await.unwrap();
+    assert_eq!(Aws::instance(&body), "vpce-1");
+    assert_eq!(calls.ids.known(&slot).as_deref(), Some("vpce-1"));
+}
+
+#[tokio::test]
+async fn what_a_recorded_id_does_not_show_is_searched() {
+    let own = service("vpce-svc-1", ARN, "Available");
+    let sample = Sample::new([
+        refusal(400, "InvalidVpcEndpointServiceId.NotFound"),
+        answer(200, &services(&own)),
+    ]);
+    let calls = calls(&sample);
+    let slot = Slot::endpoint_service(&scope(), "a1b2");
+    calls.note_recorded(&slot, "vpce-svc-7");
+    let read = calls.get(reconcile(), Kind::EndpointService, &slot).await;
+    assert!(read.is_ok(), "{read:?}: said to be gone without a search");
+}
+
+/// The other test of this shows it for an id that nobody has recorded.
+#[tokio::test]
+async fn principals_are_not_read_by_an_id_that_was_only_recorded() {
+    let sample = Sample::answering(&done("DescribeVpcEndpointServicePermissions"));
+    let service = Slot::endpoint_service(&scope(), "a1b2");
+    let slot = Slot::allowed_principals(&service);
+    let calls = calls(&sample);
+    calls.note_recorded(&service, "vpce-svc-7");
+    drop(calls.get(reconcile(), Kind::AllowedPrincipals, &slot).await);
+    assert!(sample.aws.requests().is_empty(), "asked for somebody's service");
+}
+
+/// Two record sets of one name, between which a routing policy chooses: an upsert or a delete without their identifier
+/// is refused for ever.
+#[tokio::test]
+async fn records_with_a_routing_policy_are_foreign() {
+    let weighted = |id: &str| {
+        format!(
+            "<ResourceRecordSet><Name>api.x.</Name><Type>CNAME</Type><SetIdentifier>{id}</SetIdentifier><Weight>1\
+             </Weight><TTL>300</TTL><ResourceRecords><ResourceRecord><Value>vpce-1.vpce.amazonaws.com</Value>\
+             </ResourceRecord></ResourceRecords></ResourceRecordSet>"
+        )
+    };
+    let body = format!(
+        "<ListResourceRecordSetsResponse><ResourceRecordSets>{}{}</ResourceRecordSets><IsTruncated>false\
+         </IsTruncated></ListResourceRecordSetsResponse>",
+        weighted("a"),
+        weighted("b")
+    );
+    let sample = Sample::answering(&body);
+    let slot = Slot::records(&scope(), "Z1", &["api.x"]);
+    let calls = calls(&sample);
+    let body = calls.get(reconcile(), Kind::Records, &slot).await.unwrap();
+    let desired = records::Records {
+        slot,
+        target: "vpce-2.vpce.amazonaws.com".to_owned(),
+        endpoint_suffix: "vpce.amazonaws.com".to_owned(),
+    };
+    let owned = hyperlink_engine::resource::Owned::is_owned(&desired, &body);
+    assert!(!owned, "the batch that follows is refused: {body}");
 }

@@ -1,10 +1,10 @@
-//! Endpoints are read by id once that is known, else by their VPC and endpoint service.
+//! Endpoints are read by their VPC and endpoint service, and by id where that does not show the one that is known.
 
 use hyperlink_engine::client::{Execution, Reconcile, WriteTarget};
 use hyperlink_engine::cloud::Key;
 use serde_json::{Value, json};
 
-use super::endpoint_service::with_tags;
+use super::endpoint_service::{is_no_such_id, with_tags};
 use super::{Calls, Written, accepted, client_token, put_to, shown};
 use crate::api::error::AwsError;
 use crate::body::{tags, text, texts};
@@ -18,18 +18,29 @@ impl Calls {
     /// of those that are available.
     pub(super) async fn vpc_endpoint(&self, reconcile: Reconcile, slot: &Slot) -> Result<Value, AwsError> {
         let vpc = slot.container().unwrap_or_default();
-        let known = self.ids.of(slot);
-        let selection = match &known {
-            Some(id) => Selection::id(id),
-            None => Selection::Filters(vec![filter("service-name", slot.name()), filter("vpc-id", vpc)]),
-        };
-        let found = self.ec2.endpoints(reconcile, &selection).await?;
+        let filters = vec![filter("service-name", slot.name()), filter("vpc-id", vpc)];
+        let mut found = self.ec2.endpoints(reconcile, &Selection::Filters(filters)).await?;
+        let known = self.ids.known(slot);
+        // A filter may be behind.
+        if let Some(id) = known
+            .as_deref()
+            .filter(|id| found.iter().all(|endpoint| endpoint.id != *id))
+        {
+            match self.ec2.endpoints(reconcile, &Selection::id(id)).await {
+                Ok(by_id) => found.extend(by_id),
+                Err(error) if is_no_such_id(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
         let fits = |endpoint: &&Endpoint| {
             let service = endpoint.service_name.as_deref() == Some(slot.name());
             service && endpoint.vpc_id.as_deref() == Some(vpc) && endpoint.state != EndpointState::Deleted
         };
         let mut found: Vec<&Endpoint> = found.iter().filter(fits).collect();
-        found.sort_by_key(|endpoint| (rank(&endpoint.state), endpoint.created, endpoint.id.clone()));
+        found.sort_by_key(|endpoint| {
+            let is_other = known.as_ref() != Some(&endpoint.id);
+            (is_other, rank(&endpoint.state), endpoint.created, endpoint.id.clone())
+        });
         let (chosen, others) = found.split_first().ok_or_else(AwsError::missing)?;
         let others: Vec<String> = others.iter().map(|endpoint| endpoint.id.clone()).collect();
         Ok(shown::vpc_endpoint(chosen, &others))

@@ -4,11 +4,12 @@ use hyperlink_engine::client::{Execution, Reconcile, WriteError};
 use jiff::Timestamp;
 
 use super::tags::{self, Tags, with_new_tags};
-use super::{ClientToken, Ec2, Selection, done, page};
+use super::{Ec2, Selection, done, page};
 use crate::api::action::Action;
 use crate::api::error::AwsError;
 use crate::api::pages::Page;
 use crate::api::request::ServiceRequest;
+use crate::client_token::ClientToken;
 use crate::wire::form::Form;
 use crate::wire::xml::{Element, Malformed};
 

@@ -30,28 +30,6 @@ pub use permissions::Principal;
 pub use security_groups::{NewSecurityGroup, Rule, SecurityGroup};
 pub use tags::Tags;
 
-/// With the same token and parameters EC2 answers a create with its first result.
-///
-/// Source: <https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html>
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClientToken(String);
-
-impl ClientToken {
-    /// The longest token, in characters.
-    pub const MAX: usize = 64;
-
-    /// The token of this text; none if EC2 takes no such token: an empty or longer one, or one that is not ASCII.
-    pub fn new(text: &str) -> Option<Self> {
-        let usable = (1..=Self::MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
-        usable.then(|| Self(text.to_owned()))
-    }
-
-    /// The token's text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
 /// How many items a page has at most: with fifty tags each, an answer stays far below what is read of one.
 const PAGE: usize = 200;
 

@@ -4,6 +4,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::api::sample::{Sample, answer, reconcile};
+use crate::client_token::ClientToken;
 
 fn ec2(sample: &Sample) -> Ec2 {
     Ec2(sample.client.clone())

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::load_balancer::{account_in_arn, name_in_arn};
 use super::{Kind, ListScope, Rules};
 use crate::body::{state, text, texts};
+use crate::client_token::ClientToken;
 use crate::cloud::Aws;
-use crate::ec2::ClientToken;
 use crate::owner_tags::OwnerTags;
 use crate::slot::{Scope, Slot};
 

@@ -1,7 +1,8 @@
 //! The CNAME records of a cluster's names in a private hosted zone, written in one batch. They are there while one of
 //! them is.
 //!
-//! Body: `Records`, by name: `Type`, `TTL` in seconds, `Values`.
+//! Body: `Records`, by name in lower case: `Type`, `TTL` in seconds, `Values`, and `SetIdentifier` where a routing
+//! policy chooses.
 
 use std::collections::BTreeMap;
 
@@ -45,13 +46,16 @@ pub fn shown(body: &Value) -> BTreeMap<&str, &Value> {
 impl Records {
     /// Whether a record has the only value that it should have.
     fn is_right(&self, record: &Value) -> bool {
-        record["Type"] == "CNAME" && record["TTL"] == TTL && self.leads_to(record, |value| value == self.target)
+        record["Type"] == "CNAME"
+            && record["TTL"] == TTL
+            && self.leads_to(record, |value| value.eq_ignore_ascii_case(&self.target))
     }
 
     /// Whether the record leads to an endpoint, this cluster's or another.
     fn leads_to_an_endpoint(&self, record: &Value) -> bool {
         let suffix = format!(".{}", self.endpoint_suffix.to_ascii_lowercase());
-        record["Type"] == "CNAME" && self.leads_to(record, |value| value.ends_with(&suffix))
+        let is_routed = record.get("SetIdentifier").is_some();
+        !is_routed && record["Type"] == "CNAME" && self.leads_to(record, |value| value.ends_with(&suffix))
     }
 
     /// Whether this is true of each value, of which there is one at least. Names are in lower case, without a last dot.
@@ -121,8 +125,8 @@ impl Owned<Aws> for ReleasedRecords {
         };
         shown(current).values().all(|record| {
             let values = record["Values"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let mut values = values.iter().filter_map(Value::as_str);
-            values.all(|value| is_own(value.trim_end_matches('.')))
+            let mut names = values.iter().filter_map(Value::as_str);
+            !values.is_empty() && names.all(|value| is_own(value.trim_end_matches('.')))
         })
     }
 }

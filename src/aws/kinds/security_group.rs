@@ -110,13 +110,13 @@ impl Owned<Aws> for SecurityGroup {
         &self.slot
     }
 
-    /// Its name, its VPC and the tag of the cluster are all right.
+    /// Its name, its VPC and a tag of the cluster are all right: that of HyperShift, which the user may have replaced, or
+    /// that of the owner.
     fn is_owned(&self, current: &Value) -> bool {
+        let tag = tags(current).remove(&self.cluster_tag);
         text(current, "GroupName") == self.slot.name()
             && Some(text(current, "VpcId")) == self.slot.container()
-            && tags(current)
-                .get(&self.cluster_tag)
-                .is_some_and(|value| value == "owned")
+            && (tag.as_deref() == Some("owned") || self.owner_tags.prove(current))
             && !self.owner_tags.deny(current)
     }
 }

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::{Kind, Rules};
 use crate::body::{list, state, text, texts};
+use crate::client_token::ClientToken;
 use crate::cloud::Aws;
-use crate::ec2::ClientToken;
 use crate::owner_tags::OwnerTags;
 use crate::slot::Slot;
 
@@ -22,7 +22,6 @@ pub const RULES: Rules = Rules {
     // The time between two reads of an endpoint in progress, which takes a minute or so.
     pace: Duration::from_secs(15),
     completed: |body| dns_name(body).is_some(),
-    create_if_new: true,
     proves_gone: true,
     shows_predecessor: true,
     ..Rules::DEFAULT
@@ -118,7 +117,7 @@ impl SubnetChange {
     /// The next change on the way from what was read to the body of a put; none if all are as desired.
     ///
     /// An endpoint has one subnet in a zone, so that one can be added only where none is. Zones that have none yet come
-    /// first; then one subnet is removed, for which another is added next.
+    /// first, and subnets whose zone is not known one by one; then one subnet is removed, for which another is added.
     pub fn next(found: &Value, body: &Value) -> Option<Self> {
         let zone = |subnet: &str| body["SubnetZones"][subnet].as_str();
         let (current, desired) = (texts(found, "SubnetIds"), texts(body, "SubnetIds"));
@@ -127,12 +126,18 @@ impl SubnetChange {
         let taken: BTreeSet<Option<&str>> = current.iter().map(|subnet| zone(subnet)).collect();
         let has_room = |subnet: &&String| {
             let zone = zone(subnet);
-            removed.is_empty() || (zone.is_some() && !taken.contains(&zone) && !taken.contains(&None))
+            zone.is_some() && !taken.contains(&zone) && !taken.contains(&None)
         };
         let free: BTreeSet<String> = added.iter().copied().filter(has_room).cloned().collect();
         if !free.is_empty() {
             return Some(Self {
                 added: free,
+                ..Self::default()
+            });
+        }
+        if let Some(one) = added.first().filter(|_| removed.is_empty()) {
+            return Some(Self {
+                added: BTreeSet::from([(*one).clone()]),
                 ..Self::default()
             });
         }
