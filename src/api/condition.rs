@@ -32,9 +32,28 @@ condition_types! {
     AzurePrivateDNSAvailable,
     /// The whole path is available: the summary of the others.
     AzurePrivateLinkServiceAvailable,
+    /// The endpoint service of the Service's network load balancer is as desired.
+    AWSEndpointServiceAvailable,
+    /// The endpoint with its security group and its records is as desired.
+    AWSEndpointAvailable,
 }
 
 impl ConditionType {
+    /// Those of AzurePrivateLinkService, in the order of the path; the summary last.
+    pub const OF_AZURE: [ConditionType; 5] = [
+        ConditionType::AzureInternalLoadBalancerAvailable,
+        ConditionType::AzurePLSCreated,
+        ConditionType::AzurePrivateEndpointAvailable,
+        ConditionType::AzurePrivateDNSAvailable,
+        ConditionType::AzurePrivateLinkServiceAvailable,
+    ];
+
+    /// Those of AWSEndpointService, in the order of the path. None sums up the other.
+    pub const OF_AWS: [ConditionType; 2] = [
+        ConditionType::AWSEndpointServiceAvailable,
+        ConditionType::AWSEndpointAvailable,
+    ];
+
     /// The reason of the condition while it holds.
     pub fn success(self) -> Reason {
         match self {
@@ -43,6 +62,7 @@ impl ConditionType {
             | Self::AzurePrivateEndpointAvailable
             | Self::AzurePrivateDNSAvailable
             | Self::AzurePrivateLinkServiceAvailable => Reason::AzureSuccess,
+            Self::AWSEndpointServiceAvailable | Self::AWSEndpointAvailable => Reason::AWSSuccess,
         }
     }
 }
@@ -86,10 +106,14 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// The condition is True.
+    /// The condition is True, on Azure.
     AzureSuccess,
-    /// Something is not as desired, and no other reason fits.
+    /// Something on Azure is not as desired, and no other reason fits.
     AzureError,
+    /// The condition is True, on AWS.
+    AWSSuccess,
+    /// Something on AWS is not as desired, and no other reason fits.
+    AWSError,
     // Failed steps.
     /// The load balancers could not be read.
     ILBLookupFailed,
@@ -117,6 +141,30 @@ reasons! {
     BaseDomainVNetLinkCreationFailed,
     /// The base domain zone's records could not be read or written.
     BaseDomainARecordCreationFailed,
+    /// The network load balancer could not be read, or is not active yet.
+    LoadBalancerNotActive,
+    /// The endpoint service could not be read or written.
+    EndpointServiceFailed,
+    /// The principals that may connect to the endpoint service could not be read or written.
+    PrincipalsFailed,
+    /// The security group could not be read or written.
+    SecurityGroupFailed,
+    /// The endpoint could not be read or written, or AWS did not create it.
+    EndpointFailed,
+    /// Nobody has accepted the endpoint's connection.
+    EndpointNotAccepted,
+    /// Somebody has rejected the endpoint's connection.
+    EndpointRejected,
+    /// No subnet is known in which the endpoint can be.
+    NoSubnets,
+    /// The load balancer is in none of the zones of the guest's subnets.
+    NoCommonZone,
+    /// No private hosted zone has the name of the cluster's internal zone.
+    HostedZoneNotFound,
+    /// Several private hosted zones have that name.
+    AmbiguousHostedZone,
+    /// The records could not be read or written.
+    RecordsFailed,
     /// Something could not be deleted.
     DeletionFailed,
     // Waiting.
@@ -177,6 +225,15 @@ impl Reason {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_condition_is_of_one_custom_resource() {
+        let all: Vec<_> = ConditionType::OF_AZURE
+            .into_iter()
+            .chain(ConditionType::OF_AWS)
+            .collect();
+        assert_eq!(all, ConditionType::ALL);
+    }
 
     #[test]
     fn texts_are_the_names_of_the_variants() {

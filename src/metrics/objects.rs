@@ -232,7 +232,7 @@ impl Objects {
 
     fn by_condition(&self) -> Vec<Sample<'_>> {
         let mut counts = BTreeMap::new();
-        for kind in ConditionType::ALL {
+        for kind in ConditionType::OF_AZURE {
             counts.extend(STATUSES.map(|status| (vec![status, kind.as_str()], 0.0)));
         }
         for condition in self.0.iter().flat_map(|object| &object.conditions) {

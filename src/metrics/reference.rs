@@ -78,7 +78,7 @@ fn values(metric: &str, label: &str) -> String {
         ("state", _) => quoted(STATES),
         ("status", "hyperlink_arm_calls_total") => "the HTTP status; 0: no answer".into(),
         ("status", _) => quoted(STATUSES),
-        ("type", _) => quoted(ConditionType::ALL.map(ConditionType::as_str)),
+        ("type", _) => quoted(ConditionType::OF_AZURE.map(ConditionType::as_str)),
         ("verb", "hyperlink_kube_writes_total") => quoted(KubeVerb::LABELS),
         ("verb", _) => quoted(CallVerb::ALL.map(CallVerb::label)),
         ("version", _) => "of this program".into(),

@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_summary_names_the_first_part_that_does_not_hold() {
-        let parts = &ConditionType::ALL[..4];
+        let parts = &AzurePrivateLinkService::CONDITIONS[..4];
         for first in 0..parts.len() {
             let all: Vec<_> = parts
                 .iter()
@@ -119,15 +119,17 @@ mod tests {
 
     #[test]
     fn what_was_just_decided_outweighs_what_is_stored() {
-        let current = stored(ConditionType::ALL.map(good));
+        let current = stored(AzurePrivateLinkService::CONDITIONS.map(good));
         let whole = summary(&current, &[bad(AzurePrivateDNSAvailable)], None);
         assert_eq!(whole.status, Status::False);
     }
 
     #[test]
     fn a_part_that_nobody_reported_keeps_the_summary_false() {
-        for missing in &ConditionType::ALL[1..4] {
-            let others = ConditionType::ALL.into_iter().filter(|kind| kind != missing);
+        for missing in &AzurePrivateLinkService::CONDITIONS[1..4] {
+            let others = AzurePrivateLinkService::CONDITIONS
+                .into_iter()
+                .filter(|kind| kind != missing);
             let whole = summary(&stored(others.map(good)), &[], None);
             assert_eq!(whole.status, Status::False, "{missing:?}");
             assert_eq!(whole.message, format!("{}: not reported yet", missing.as_str()));
@@ -137,13 +139,13 @@ mod tests {
 
     #[test]
     fn working_link_service_implies_an_unreported_load_balancer() {
-        let current = stored(ConditionType::ALL[1..4].iter().copied().map(good));
+        let current = stored(AzurePrivateLinkService::CONDITIONS[1..4].iter().copied().map(good));
         assert_eq!(summary(&current, &[], None).status, Status::True);
     }
 
     #[test]
     fn link_service_implies_a_load_balancer_that_failed_before() {
-        let mut current = stored(ConditionType::ALL.map(good));
+        let mut current = stored(AzurePrivateLinkService::CONDITIONS.map(good));
         current[0].status = "False".into();
         assert_eq!(summary(&current, &[], None).status, Status::False, "of the same time");
         current[1].last_transition_time = Time(NOW);
@@ -154,7 +156,7 @@ mod tests {
 
     #[test]
     fn foreign_reason_or_status_keeps_the_summary_false() {
-        let mut current = stored(ConditionType::ALL.map(good));
+        let mut current = stored(AzurePrivateLinkService::CONDITIONS.map(good));
         current[1].status = "Unknown".into();
         current[1].reason = "Whatever".into();
         let whole = summary(&current, &[], None);

@@ -16,7 +16,7 @@ pub(super) fn object(name: &str, status: Option<Status>, reason: Option<Reason>,
         namespace: "clusters-one".into(),
         name: name.into(),
         deleting_for: None,
-        conditions: ConditionType::ALL.map(condition).into(),
+        conditions: ConditionType::OF_AZURE.map(condition).into(),
         link_service: None,
         awaits_service_on: None,
         zones: Vec::new(),
@@ -123,7 +123,7 @@ fn junk_of_one_namespace_hides_nothing_of_another() {
         .collect();
     all.push(in_namespace("clusters-victim", "private-router", 901));
     let victim = not_true_in("clusters-victim", &all);
-    assert_eq!(victim.len(), ConditionType::ALL.len(), "{victim:?}");
+    assert_eq!(victim.len(), ConditionType::OF_AZURE.len(), "{victim:?}");
     let junk = not_true_in("clusters-junk", &all);
     assert_eq!(junk.len(), 2_000 + 32);
 }
@@ -135,7 +135,7 @@ fn each_unavailable_custom_resource_is_shown_or_the_oldest() {
     let of = |name: &str| series.iter().filter(|line| line.contains(name)).count();
     assert_eq!(of("AzurePrivateLinkServiceAvailable"), 500);
     assert_eq!(series.len(), 500 + 32);
-    assert_eq!(of("\"n499\""), ConditionType::ALL.len());
+    assert_eq!(of("\"n499\""), ConditionType::OF_AZURE.len());
     assert_eq!(of("\"n0\""), 1);
 }
 

@@ -155,12 +155,13 @@ fn hypershift_that_sums_up_otherwise_is_not_answered_every_time(
     #[case] message: &str,
     #[case] writes: &[u64],
 ) {
-    let failing = |message: &str| ConditionType::ALL.map(|kind| condition(kind.as_str(), "False", message));
+    let failing =
+        |message: &str| AzurePrivateLinkService::CONDITIONS.map(|kind| condition(kind.as_str(), "False", message));
     let found = [
         cr("private-router", &failing("a")),
         cr("oauth-openshift", &failing("b")),
     ];
-    let theirs = ConditionType::ALL.map(|kind| condition(kind.as_str(), status, message));
+    let theirs = AzurePrivateLinkService::CONDITIONS.map(|kind| condition(kind.as_str(), status, message));
     assert_eq!(beside(&theirs, &found), writes);
 }
 
