@@ -1,13 +1,13 @@
-//! The CustomResourceDefinition: the rules that several fields share, and the whole as YAML.
+//! The CustomResourceDefinitions: the rules that several fields share, and the whole as YAML.
 //!
-//! `kube` derives it from the Rust types; [`crd`] corrects what Kubernetes writes differently than schemars.
+//! `kube` derives them from the Rust types; `corrected` writes as Kubernetes does what schemars writes differently.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
 use kube::CustomResourceExt;
 use kube::core::Rule;
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use super::AzurePrivateLinkService;
+use super::{AWSEndpointService, AzurePrivateLinkService};
 
 const UUID: &str = "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}";
 
@@ -67,6 +67,36 @@ pub(super) fn subscriptions(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// Key or value of a tag that every service of AWS takes.
+pub(super) fn tag_text() -> Rule {
+    Rule::new("self.matches('^[0-9A-Za-z_.:/=+@-]+$')").message("must be of letters, digits and _.:/=+-@")
+}
+
+/// `spec.subnetIDs`, for the same reason as [`subscriptions`].
+pub(super) fn subnet_ids(_: &mut SchemaGenerator) -> Schema {
+    ten_texts("A subnet's id.", 63)
+}
+
+/// `status.dnsNames`, for the same reason as [`subscriptions`].
+pub(super) fn short_texts(_: &mut SchemaGenerator) -> Schema {
+    ten_texts("A DNS name.", 253)
+}
+
+fn ten_texts(description: &str, max_length: u32) -> Schema {
+    json_schema!({
+        "type": "array",
+        "maxItems": 10,
+        "items": {"description": description, "type": "string", "maxLength": max_length},
+    })
+}
+
+/// `status.conditions`, of which there may be none.
+pub(super) fn optional_conditions(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = conditions(generator);
+    schema.remove("minItems");
+    schema
+}
+
 /// `status.conditions`: the standard condition, whose Rust type carries none of its rules.
 pub(super) fn conditions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
@@ -119,16 +149,31 @@ pub(super) fn conditions(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// The definition to install. Not the trait's `crd`, which lets optional fields be null and leaves
-/// out the three fields that every object has.
+/// The definition of AzurePrivateLinkService to install. Not the trait's `crd`, which lets optional fields be null and
+/// leaves out the three fields that every object has.
 pub fn crd() -> CustomResourceDefinition {
-    let mut crd = AzurePrivateLinkService::crd();
-    let roots = crd
+    corrected(AzurePrivateLinkService::crd())
+}
+
+/// The definition of AWSEndpointService to install, as [`crd`]. HyperShift's requires no spec.
+pub fn aws_crd() -> CustomResourceDefinition {
+    let mut crd = corrected(AWSEndpointService::crd());
+    roots(&mut crd).for_each(|root| root.required = None);
+    crd
+}
+
+/// The schemas of whole objects.
+fn roots(crd: &mut CustomResourceDefinition) -> impl Iterator<Item = &mut JSONSchemaProps> {
+    let schemas = crd
         .spec
         .versions
         .iter_mut()
         .filter_map(|version| version.schema.as_mut());
-    for root in roots.filter_map(|schema| schema.open_api_v3_schema.as_mut()) {
+    schemas.filter_map(|schema| schema.open_api_v3_schema.as_mut())
+}
+
+fn corrected(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    for root in roots(&mut crd) {
         refuse_null(root);
         root.title = None;
         let properties = root.properties.get_or_insert_default();
@@ -145,9 +190,18 @@ pub fn crd() -> CustomResourceDefinition {
 
 /// [`crd`] as YAML.
 pub fn crd_yaml() -> Result<String, serde_saphyr::ser_error::Error> {
+    yaml(&crd())
+}
+
+/// [`aws_crd`] as YAML.
+pub fn aws_crd_yaml() -> Result<String, serde_saphyr::ser_error::Error> {
+    yaml(&aws_crd())
+}
+
+fn yaml(crd: &CustomResourceDefinition) -> Result<String, serde_saphyr::ser_error::Error> {
     // Long rules and descriptions stay on one line, where a search finds them.
     let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
-    serde_saphyr::to_string_with_options(&crd(), options)
+    serde_saphyr::to_string_with_options(crd, options)
 }
 
 /// Removes `nullable`: schemars lets every `Option` be null; Kubernetes' own types never do.
@@ -170,6 +224,11 @@ mod tests {
     }
 
     #[test]
+    fn the_definition_for_aws_is_as_reviewed() {
+        insta::assert_snapshot!(aws_crd_yaml().unwrap());
+    }
+
+    #[test]
     fn definition_is_the_same_as_yaml() {
         let read: serde_json::Value = serde_saphyr::from_str(&crd_yaml().unwrap()).unwrap();
         assert_eq!(read, serde_json::to_value(crd()).unwrap());
@@ -177,7 +236,9 @@ mod tests {
 
     #[test]
     fn no_field_may_be_null() {
-        let yaml = crd_yaml().unwrap();
-        assert!(!yaml.contains("nullable"), "{yaml}");
+        for yaml in [crd_yaml(), aws_crd_yaml()] {
+            let yaml = yaml.unwrap();
+            assert!(!yaml.contains("nullable"), "{yaml}");
+        }
     }
 }

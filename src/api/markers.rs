@@ -1,5 +1,7 @@
 //! Finalizers, annotations and labels: the names that both roles share with each other and with HyperShift.
 
+pub mod aws;
+
 /// Role `ho`'s finalizer on the custom resource.
 pub const HO_FINALIZER: &str = "hypershift.openshift.io/azure-pls-cleanup";
 /// Role `cpo`'s finalizer on the custom resource.

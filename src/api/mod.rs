@@ -1,7 +1,8 @@
-//! Kubernetes kinds: the custom resource in full, HyperShift's others as far as they are read.
+//! Kubernetes kinds: the custom resources in full, HyperShift's others as far as they are read.
 //!
-//! Data only: no I/O, no clock, no decisions about Azure.
+//! Data only: no I/O, no clock, no decisions about a cloud.
 
+pub mod aws_endpoint_service;
 pub mod cluster_ref;
 pub mod condition;
 pub mod crd;
@@ -14,9 +15,10 @@ pub mod private_link_service;
 pub mod prune;
 pub mod role;
 
+pub use aws_endpoint_service::{AWSEndpointService, AWSEndpointServiceSpec, AWSEndpointServiceStatus, ResourceTag};
 pub use cluster_ref::ClusterRef;
 pub use condition::{ConditionType, Reason, Status};
-pub use crd::{crd, crd_yaml};
+pub use crd::{aws_crd, aws_crd_yaml, crd, crd_yaml};
 pub use hypershift::{HostedCluster, HostedControlPlane};
 pub use other_writer::other_writer;
 pub use pause::Paused;

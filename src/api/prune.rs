@@ -12,7 +12,7 @@ use super::markers::{
     EXTERNAL_HOST_ANNOTATION, EXTERNAL_LABEL, HCP_FINALIZER, INTERNAL_LOAD_BALANCER_ANNOTATION, READ_ANNOTATIONS,
     READ_CLUSTER_ANNOTATIONS,
 };
-use super::{AzurePrivateLinkService, ConditionType, HostedCluster, HostedControlPlane};
+use super::{AWSEndpointService, AzurePrivateLinkService, ConditionType, HostedCluster, HostedControlPlane};
 use crate::runtime::prune::Prune;
 
 /// The most bytes that are kept of an annotation. An intent with its ids has 2000 bytes, with the longest names 5000.
@@ -90,7 +90,7 @@ pub fn read_message(text: &str) -> &str {
 
 /// Whether a role keeps this finalizer on a custom resource or a control plane.
 pub fn is_known_finalizer(name: &str) -> bool {
-    let mut parts = AzurePrivateLinkService::PARTS.iter();
+    let mut parts = AzurePrivateLinkService::PARTS.iter().chain(&AWSEndpointService::PARTS);
     name == HCP_FINALIZER || parts.any(|part| part.finalizer == name)
 }
 
