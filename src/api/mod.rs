@@ -19,7 +19,7 @@ pub use aws_endpoint_service::{AWSEndpointService, AWSEndpointServiceSpec, AWSEn
 pub use cluster_ref::ClusterRef;
 pub use condition::{ConditionType, Reason, Status};
 pub use crd::{aws_crd, aws_crd_yaml, crd, crd_yaml};
-pub use hypershift::{HostedCluster, HostedControlPlane};
+pub use hypershift::{HostedCluster, HostedControlPlane, NodePool};
 pub use other_writer::other_writer;
 pub use pause::Paused;
 pub use private_link_service::{AzurePrivateLinkService, AzurePrivateLinkServiceSpec, AzurePrivateLinkServiceStatus};

@@ -7,13 +7,15 @@ use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference};
 use kube::Resource;
 
-use super::hypershift::AzurePlatform;
+use super::hypershift::{AzurePlatform, Platform, PlatformType};
 use super::markers::{
     EXTERNAL_HOST_ANNOTATION, EXTERNAL_LABEL, HCP_FINALIZER, INTERNAL_LOAD_BALANCER_ANNOTATION, READ_ANNOTATIONS,
     READ_CLUSTER_ANNOTATIONS,
 };
 use super::{AWSEndpointService, AzurePrivateLinkService, ConditionType, HostedCluster, HostedControlPlane};
 use crate::runtime::prune::Prune;
+
+mod aws;
 
 /// The most bytes that are kept of an annotation. An intent with its ids has 2000 bytes, with the longest names 5000.
 const ANNOTATION: usize = 8192;
@@ -45,11 +47,15 @@ impl Prune for HostedCluster {
 }
 
 impl Prune for HostedControlPlane {
-    /// Of a watched object only the metadata is used, and the subscription, which shows whether the process serves it.
-    /// The spec is read from the API server.
+    /// Of a watched object only the metadata is used, and what shows whether the process serves it: the subscription,
+    /// or access and role. The spec is read from the API server.
     fn prune(&mut self) {
         prune_control_plane(&mut self.metadata);
-        let azure = std::mem::take(&mut self.spec).platform.azure;
+        let Platform { kind, azure, aws } = std::mem::take(&mut self.spec).platform;
+        if kind == Some(PlatformType::Aws) {
+            self.spec.platform.kind = kind;
+            self.spec.platform.aws = aws.map(aws::platform);
+        }
         let subscription_id = azure
             .and_then(|azure| azure.subscription_id)
             .filter(|id| id.len() <= TEXT);
@@ -64,7 +70,7 @@ impl Prune for Service {
     fn prune(&mut self) {
         let annotations = [EXTERNAL_HOST_ANNOTATION, INTERNAL_LOAD_BALANCER_ANNOTATION];
         prune_metadata(&mut self.metadata, &annotations, &[EXTERNAL_LABEL]);
-        self.status = None;
+        self.status = aws::host_names(self.status.take());
         self.spec = self.spec.take().map(|spec| ServiceSpec {
             type_: spec.type_,
             external_name: spec.external_name,
