@@ -89,7 +89,7 @@ fn issued(action: Action, answer: &Response<Bytes>) -> Result<Issued, Malformed>
     let secret = credentials.required("SecretAccessKey")?;
     let token = credentials.required("SessionToken")?;
     Ok(Issued {
-        session: Session::new(&credentials.required("AccessKeyId")?, secret.into(), Some(token.into())),
+        credential: Session::new(&credentials.required("AccessKeyId")?, secret.into(), Some(token.into())),
         life: Some(life.min(SESSION_LIFE)),
     })
 }

@@ -2,9 +2,11 @@
 //! what was observed. Generic over the cloud; knows no Kubernetes.
 
 pub mod call_budget;
+pub mod chance;
 pub mod client;
 pub mod cloud;
 mod creation_read;
+pub mod credential_cache;
 mod deletion;
 pub mod execute;
 mod failed_reads;

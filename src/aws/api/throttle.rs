@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use hyperlink_engine::chance::chance;
 use hyperlink_engine::urgency::Urgency;
 use tokio::time::Instant;
-use uuid::Uuid;
 
 use crate::api::action::Action;
 use crate::endpoints::Service;
@@ -118,12 +118,6 @@ impl Throttle {
             states.remove(bucket);
         }
     }
-}
-
-/// A random number between 0 and 1, evenly distributed. The last four bytes of a version 4 UUID are all random.
-pub(crate) fn chance() -> f64 {
-    let [.., a, b, c, d] = Uuid::new_v4().into_bytes();
-    f64::from(u32::from_be_bytes([a, b, c, d])) / f64::from(u32::MAX)
 }
 
 #[cfg(test)]

@@ -2,35 +2,17 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use async_trait::async_trait;
+use hyperlink_engine::credential_cache::Issuer;
 
 use crate::api::client::Connection;
 use crate::credentials::file::{self, FileStamp, IdentitySource, Profile};
 use crate::credentials::{CredentialError, RoleArn, Session, SessionSource, metadata};
 use crate::sts;
 
-/// A new session.
-#[derive(Debug)]
-pub(crate) struct Issued {
-    /// Its keys.
-    pub(crate) session: Session,
-    /// How long it is valid from now on; none for keys that do not expire.
-    pub(crate) life: Option<Duration>,
-}
-
-/// Obtains a new session with each call; no cache, no retry.
-#[async_trait]
-pub(super) trait Issuer: Send + Sync {
-    /// A new session.
-    async fn issue(&self) -> Result<Issued, CredentialError>;
-
-    /// Whether what the last session was made from has changed since.
-    fn is_outdated(&self) -> bool {
-        false
-    }
-}
+/// A new session; without an end if its keys do not expire.
+pub(crate) type Issued = hyperlink_engine::credential_cache::Issued<Session>;
 
 /// The identity of the credentials file. The file and the token file are read for each session.
 pub(super) struct ProfileIssuer {
@@ -52,20 +34,23 @@ impl ProfileIssuer {
 }
 
 #[async_trait]
-impl Issuer for ProfileIssuer {
+impl Issuer<Session> for ProfileIssuer {
     async fn issue(&self) -> Result<Issued, CredentialError> {
         let stamp = FileStamp::of(&self.path);
         *self.read.lock().unwrap_or_else(PoisonError::into_inner) = Some(stamp);
         let connection = &self.connection;
         match Profile::read(&self.path)?.source {
-            IdentitySource::Keys(session) => Ok(Issued { session, life: None }),
+            IdentitySource::Keys(session) => Ok(Issued {
+                credential: session,
+                life: None,
+            }),
             IdentitySource::WebIdentity { role, token_file } => {
                 let token = file::web_identity_token(&token_file)?;
                 sts::assume_role_with_web_identity(connection, &role, &self.session_name, &token).await
             }
             IdentitySource::InstanceMetadata { role } => {
                 let instance = metadata::session(connection).await?;
-                let assumed = sts::assume_role(connection, &instance.session, &role, &self.session_name).await;
+                let assumed = sts::assume_role(connection, &instance.credential, &role, &self.session_name).await;
                 assumed.map_err(|error| CredentialError::of_call(&error))
             }
         }
@@ -86,7 +71,7 @@ pub(super) struct RoleIssuer {
 }
 
 #[async_trait]
-impl Issuer for RoleIssuer {
+impl Issuer<Session> for RoleIssuer {
     async fn issue(&self) -> Result<Issued, CredentialError> {
         let base = self.base.session().await?;
         let assumed = sts::assume_role(&self.connection, &base, &self.role, &self.session_name).await;

@@ -98,7 +98,7 @@ fn issued(answer: &Response<Bytes>) -> Result<Issued, Malformed> {
     let (id, secret, token) = (field("AccessKeyId")?, field("SecretAccessKey")?, field("Token")?);
     let life = life(field("Expiration")?, answer).ok_or(Malformed::Unreadable("Expiration"))?;
     Ok(Issued {
-        session: Session::new(id, secret.into(), Some(token.into())),
+        credential: Session::new(id, secret.into(), Some(token.into())),
         life: Some(life),
     })
 }
@@ -122,7 +122,7 @@ mod tests {
     async fn session_is_read_with_a_token() {
         let aws = FakeAws::new([answer(200, "tok"), answer(200, "worker\n"), answer(200, CREDENTIALS)]);
         let issued = session_of(&aws).await.unwrap();
-        assert_eq!(issued.session.access_key_id(), "ASIA1");
+        assert_eq!(issued.credential.access_key_id(), "ASIA1");
         assert_eq!(
             aws.requests(),
             [

@@ -6,16 +6,14 @@ mod cache;
 mod error;
 mod file;
 mod issuer;
-mod life;
 mod metadata;
 mod role;
 mod session;
 
-pub use cache::SessionCache;
+pub use cache::{SessionCache, SessionState};
 pub use error::CredentialError;
 pub use file::{IdentitySource, Profile};
 pub(crate) use issuer::Issued;
-pub use life::SessionState;
 pub(crate) use metadata::METADATA_TOKEN_PATH;
 pub use role::RoleArn;
 pub use session::{Session, SessionSource};

@@ -29,7 +29,7 @@ async fn web_identity_is_sent_unsigned_to_sts_only() {
     let body = assumed("AssumeRoleWithWebIdentity", "2999-01-01T00:00:00Z");
     let aws = FakeAws::answering(200, &body);
     let issued = with_token(&aws).await.unwrap();
-    assert_eq!(issued.session.access_key_id(), "ASIA1");
+    assert_eq!(issued.credential.access_key_id(), "ASIA1");
     assert_eq!(issued.life, Some(SESSION_LIFE));
     assert_eq!(
         aws.requests(),
@@ -50,7 +50,7 @@ async fn role_is_assumed_with_a_signed_request() {
     let base = Session::new("AKIA0", "s".into(), Some("base".into()));
     let role = RoleArn::parse(ROLE).unwrap();
     let issued = assume_role(&connection, &base, &role, "x").await.unwrap();
-    assert_eq!(issued.session.token().unwrap().expose_secret(), "tok==");
+    assert_eq!(issued.credential.token().unwrap().expose_secret(), "tok==");
     let authorization = aws.header(0, "authorization").unwrap();
     assert!(authorization.contains("Credential=AKIA0/"), "{authorization}");
     assert!(authorization.contains("/us-east-1/sts/aws4_request"), "{authorization}");

@@ -181,7 +181,7 @@ fn unknown_module_and_unlogged_field_are_found() {
 #[rstest::rstest]
 #[case::one_of_several_in_a_folder("azure/arm/id.rs", Data)]
 #[case::part_of_a_module("azure/arm/error/tests.rs", Data)]
-#[case::all_else_of_a_folder("azure/arm/auth/life.rs", Wire)]
+#[case::all_else_of_a_folder("azure/arm/auth/file.rs", Wire)]
 #[case::the_folder_itself("controllers/mod.rs", Effect)]
 #[case::same_name_in_each_folder("controllers/private_endpoint/plan.rs", Decide)]
 #[case::top("main.rs", Run)]

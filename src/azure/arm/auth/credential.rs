@@ -21,9 +21,9 @@ use azure_identity::{
     UserAssignedId,
 };
 use futures::StreamExt;
+use hyperlink_engine::credential_cache::{Issued, Issuer};
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::arm::auth::cache::{Issued, Issuer};
 use crate::arm::auth::file::{self, CredentialsFile};
 use crate::arm::auth::{AuthError, AzureCloud, CredentialSource, Token};
 use crate::arm::https;
@@ -119,8 +119,8 @@ impl Credential {
 }
 
 #[async_trait]
-impl Issuer for Credential {
-    async fn issue(&self) -> Result<Issued, AuthError> {
+impl Issuer<Token> for Credential {
+    async fn issue(&self) -> Result<Issued<Token>, AuthError> {
         let got = self
             .build()?
             .get_token(&[&self.scope], None)
@@ -131,8 +131,8 @@ impl Issuer for Credential {
             .filter(|life| !life.is_zero())
             .ok_or_else(|| AuthError::Unreachable("its token has expired already; check the clock".into()))?;
         Ok(Issued {
-            token: Token::new(got.token.secret())?,
-            life,
+            credential: Token::new(got.token.secret())?,
+            life: Some(life),
         })
     }
 }

@@ -7,14 +7,12 @@ mod cloud;
 mod credential;
 mod error;
 mod file;
-mod life;
 mod source;
 mod token;
 
-pub use cache::TokenCache;
+pub use cache::{TokenCache, TokenState};
 pub use cloud::{AzureCloud, CloudError};
 pub use error::AuthError;
 pub use file::CredentialsFile;
-pub use life::TokenState;
 pub use source::CredentialSource;
 pub use token::{Token, TokenSource};
