@@ -1,6 +1,7 @@
 //! What HyperShift's objects mean, whichever cloud their clusters are on; and the words in which any custom resource
 //! is reported on: conditions, problems, intents.
 
+pub mod aws;
 pub mod azure;
 pub mod claims;
 pub mod cluster_index;

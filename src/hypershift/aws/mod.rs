@@ -1,0 +1,4 @@
+//! What HyperShift's objects mean for clusters on AWS.
+
+pub mod ids;
+pub mod names;
