@@ -36,6 +36,12 @@ pub fn cluster_of_internal_zone(zone: &str) -> Option<&str> {
     zone.strip_suffix(".hypershift.local")
 }
 
+/// The name that a cloud provider gives the load balancer of a Service, from the Service's UID.
+/// (`DefaultLoadBalancerName` of k8s.io/cloud-provider)
+pub fn load_balancer(service_uid: &str) -> String {
+    format!("a{}", service_uid.replace('-', "")).chars().take(32).collect()
+}
+
 /// Whether a cluster of this name can have its control plane in this namespace.
 pub fn fits_namespace(cluster: &str, namespace: &str) -> bool {
     let before = namespace.strip_suffix(&cluster.replace('.', "-"));
@@ -85,5 +91,13 @@ mod tests {
         ] {
             assert!(!is_object_name(name), "{name}");
         }
+    }
+
+    #[test]
+    fn load_balancer_name_is_cut_at_32() {
+        assert_eq!(
+            load_balancer("5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11"),
+            "a5f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1"
+        );
     }
 }

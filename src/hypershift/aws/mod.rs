@@ -1,4 +1,5 @@
 //! What HyperShift's objects mean for clusters on AWS.
 
 pub mod ids;
+pub mod load_balancer_name;
 pub mod names;

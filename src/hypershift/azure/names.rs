@@ -7,6 +7,8 @@ use crate::azure::arm::id::{IdError, ResourceId, SubscriptionId};
 use crate::azure::kinds::Kind;
 use crate::azure::owner_tags::OwnerTags;
 
+pub use crate::hypershift::names::load_balancer;
+
 /// The tag (metadata, on records) that proves which cluster a resource belongs to.
 pub const CLUSTER_ID_TAG: &str = "hypershift.openshift.io_cluster-id";
 /// The tag that says which management cluster serves a Private Link Service: the UID of its namespace kube-system.
@@ -72,12 +74,6 @@ pub fn oauth_record(cluster: &str) -> String {
     format!("oauth-{cluster}")
 }
 
-/// The name that Azure's cloud provider gives the load balancer of a Service, from the Service's UID.
-/// (`GetDefaultLoadBalancerName` of k8s.io/cloud-provider)
-pub fn load_balancer(service_uid: &str) -> String {
-    format!("a{}", service_uid.replace('-', "")).chars().take(32).collect()
-}
-
 /// How a frontend is proven to belong to the Service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrontendMatch {
@@ -131,13 +127,5 @@ mod tests {
     fn only_private_router_has_the_short_name() {
         assert_eq!(link_service("private-router", "id"), "pls-id");
         assert_eq!(link_service("oauth-openshift", "id"), "pls-oauth-openshift-id");
-    }
-
-    #[test]
-    fn load_balancer_name_is_cut_at_32() {
-        assert_eq!(
-            load_balancer("5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11"),
-            "a5f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1"
-        );
     }
 }
