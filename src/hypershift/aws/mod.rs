@@ -3,3 +3,4 @@
 pub mod ids;
 pub mod load_balancer_name;
 pub mod names;
+pub mod subnet_ids;
