@@ -3,4 +3,5 @@
 pub mod ids;
 pub mod load_balancer_name;
 pub mod names;
+pub mod principals;
 pub mod subnet_ids;
