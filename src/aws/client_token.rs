@@ -16,8 +16,32 @@ impl ClientToken {
         usable.then(|| Self(text.to_owned()))
     }
 
+    /// The token of a hash, in hexadecimal digits.
+    pub fn of_digest(digest: [u8; 32]) -> Self {
+        Self(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
     /// The token's text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn token_of_a_hash_is_one_that_ec2_takes() {
+        let token = ClientToken::of_digest([0xa5; 32]);
+        assert_eq!(token.as_str(), "a5".repeat(32));
+        assert_eq!(ClientToken::new(token.as_str()), Some(token));
+    }
+
+    #[test]
+    fn text_that_ec2_does_not_take_is_no_token() {
+        for text in ["", "a b", "ü", &"a".repeat(65)] {
+            assert_eq!(ClientToken::new(text), None, "{text}");
+        }
     }
 }
