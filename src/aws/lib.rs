@@ -16,5 +16,5 @@ pub mod owner_tags;
 pub mod region;
 pub mod route53;
 pub mod slot;
-mod sts;
+pub mod sts;
 mod wire;

@@ -1,4 +1,4 @@
-//! The Security Token Service: sessions of roles, for an hour.
+//! The Security Token Service: sessions of roles, for an hour, and whose account a session is of.
 //!
 //! API: <https://docs.aws.amazon.com/STS/latest/APIReference/>
 
@@ -15,7 +15,7 @@ use crate::api::clock::date;
 use crate::api::error::AwsError;
 use crate::api::exchange::document;
 use crate::api::request::ServiceRequest;
-use crate::credentials::{CredentialError, Issued, RoleArn, Session};
+use crate::credentials::{CredentialError, Issued, RoleArn, Session, SessionSource};
 use crate::wire::form::Form;
 use crate::wire::xml::Malformed;
 
@@ -23,6 +23,34 @@ use crate::wire::xml::Malformed;
 ///
 /// Source: <https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles.html>
 const SESSION_LIFE: Duration = Duration::from_secs(3_600);
+
+/// The account of the identity of `sessions`. No policy is needed for this call, and none can deny it.
+///
+/// API: <https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html>
+///
+/// # Errors
+/// There is no session, or AWS's, or the answer cannot be read. A session that AWS refuses is not used again.
+pub async fn caller_account(connection: &Connection, sessions: &dyn SessionSource) -> Result<String, AwsError> {
+    let request = ServiceRequest::query(Action::GetCallerIdentity, &Form::default());
+    let session = sessions.session().await.map_err(|error| error.of_unsent_call())?;
+    let mut sent = connection.send(&request, Some(&session), account).await;
+    if sent.as_ref().is_err_and(|failed| failed.corrected_clock) {
+        sent = connection.send(&request, Some(&session), account).await;
+    }
+    sent.map_err(|failed| {
+        if failed.error.refuses_session() {
+            sessions.invalidate(&session);
+        }
+        failed.error
+    })
+}
+
+fn account(answer: &Response<Bytes>) -> Result<String, Malformed> {
+    let root = document(Action::GetCallerIdentity, answer)?;
+    let account = root.required_child("GetCallerIdentityResult")?.required("Account")?;
+    let is_account = account.len() == 12 && account.bytes().all(|digit| digit.is_ascii_digit());
+    is_account.then_some(account).ok_or(Malformed::Unreadable("Account"))
+}
 
 /// Assumes a role as the identity of `base`.
 ///

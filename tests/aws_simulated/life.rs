@@ -10,14 +10,16 @@ use hyperlink::aws::kinds::endpoint_connections::EndpointConnections;
 use hyperlink::aws::kinds::records::ReleasedRecords;
 use hyperlink::aws::kinds::vpc_endpoint::dns_name;
 use hyperlink::aws::slot::Slot;
+use hyperlink::aws::sts::caller_account;
 use hyperlink::engine::cloud::Cloud;
 use hyperlink::engine::plan::{Verb, ensure_absent};
 use serde_json::{Value, json};
 
 use crate::desired::{
-    API, APPS, allowed_principals, endpoint_service, load_balancer, records, security_group, vpc_endpoint,
+    API, APPS, GUEST, MANAGEMENT, allowed_principals, endpoint_service, load_balancer, records, security_group,
+    vpc_endpoint,
 };
-use crate::sim::{Process, SimTransport};
+use crate::sim::{Identity, Process, SimTransport};
 
 /// Two processes, and the path that they have made.
 pub(crate) struct Path {
@@ -265,4 +267,20 @@ async fn subnet_of_one_zone_is_swapped_call_by_call() {
     assert_eq!(path.aws.writes(), ["/ec2/ModifyVpcEndpoint", "/ec2/ModifyVpcEndpoint"]);
     assert!(path.aws.journal().iter().all(|entry| entry.code.is_none()));
     path.assert_reachable();
+}
+
+#[tokio::test(start_paused = true)]
+async fn process_learns_whose_account_it_calls() {
+    let aws = SimTransport::new();
+    for (key, account) in [("AKIAHO", MANAGEMENT), ("AKIACPO", GUEST)] {
+        let user = Identity::of(&aws, key);
+        let found = caller_account(&user.connection, &user.sessions).await;
+        assert_eq!(found.unwrap(), account);
+    }
+    let stranger = Identity::of(&aws, "AKIAX");
+    let refused = caller_account(&stranger.connection, &stranger.sessions)
+        .await
+        .unwrap_err();
+    assert_eq!(refused.code, "InvalidClientTokenId");
+    assert!(aws.writes().is_empty());
 }

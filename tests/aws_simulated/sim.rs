@@ -178,8 +178,16 @@ pub(crate) struct Process {
     _credentials: tempfile::TempDir,
 }
 
-impl Process {
-    pub(crate) fn new(aws: &Arc<SimTransport>, access_key: &str, account: &str) -> Self {
+/// A user of an account, as a process calls AWS.
+pub(crate) struct Identity {
+    pub(crate) connection: Connection,
+    pub(crate) sessions: SessionCache,
+    /// The credentials file's.
+    folder: tempfile::TempDir,
+}
+
+impl Identity {
+    pub(crate) fn of(aws: &Arc<SimTransport>, access_key: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("credentials");
         let profile = format!("[default]\naws_access_key_id = {access_key}\naws_secret_access_key = {SECRET}\n");
@@ -188,6 +196,21 @@ impl Process {
         let endpoints = Endpoints::new(region, &EndpointOverrides::default()).unwrap();
         let connection = Connection::new(aws.clone(), endpoints, Arc::new(Uncounted));
         let sessions = SessionCache::of_profile(connection.clone(), file, "hyperlink");
+        Self {
+            connection,
+            sessions,
+            folder,
+        }
+    }
+}
+
+impl Process {
+    pub(crate) fn new(aws: &Arc<SimTransport>, access_key: &str, account: &str) -> Self {
+        let Identity {
+            connection,
+            sessions,
+            folder,
+        } = Identity::of(aws, access_key);
         let gate = Arc::new(Valve::default());
         let client = Client::new(connection, Arc::new(sessions), account, gate.clone());
         Self {

@@ -77,6 +77,7 @@ actions! {
     ChangeResourceRecordSets: Route53 Write,
     AssumeRole: Sts Read,
     AssumeRoleWithWebIdentity: Sts Read,
+    GetCallerIdentity: Sts Read,
     GetMetadataToken: InstanceMetadata Read,
     GetMetadataCredentials: InstanceMetadata Read,
 }

@@ -115,6 +115,12 @@ impl Gate for TestGate {
 /// Supplies `AKIA1`, and after each invalidation the next one.
 pub(crate) struct TestSessions(pub(crate) Mutex<(u32, Arc<Session>)>);
 
+impl Default for TestSessions {
+    fn default() -> Self {
+        Self(Mutex::new((1, Self::session_number(1))))
+    }
+}
+
 impl TestSessions {
     fn session_number(number: u32) -> Arc<Session> {
         let id = format!("AKIA{number}");
@@ -154,7 +160,7 @@ impl Sample {
     pub(crate) fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
         let (aws, calls) = (FakeAws::new(answers), Arc::new(Calls::default()));
         let gate = Arc::new(TestGate(AtomicBool::new(true)));
-        let sessions = TestSessions(Mutex::new((1, TestSessions::session_number(1))));
+        let sessions = TestSessions::default();
         let connection = connection(&aws, &calls);
         let client = Client::new(connection, Arc::new(sessions), "123456789012", gate.clone());
         Self {

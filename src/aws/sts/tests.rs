@@ -4,7 +4,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::api::clock::tests::headers;
-use crate::api::sample::{Calls, FakeAws, answer, connection};
+use crate::api::sample::{Calls, FakeAws, TestSessions, answer, connection};
 
 const ROLE: &str = "arn:aws:iam::123456789012:role/cpo";
 
@@ -124,5 +124,64 @@ async fn role_is_assumed_again_with_the_time_of_aws() {
     let base = Session::new("AKIA0", "s".into(), None);
     let role = RoleArn::parse(ROLE).unwrap();
     assert!(assume_role(&connection, &base, &role, "x").await.is_ok());
+    assert_ne!(aws.header(0, "x-amz-date"), aws.header(1, "x-amz-date"));
+}
+
+const ACCOUNT: &str = "<GetCallerIdentityResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\">\
+    <GetCallerIdentityResult><Arn>arn:aws:iam::123456789012:user/ho</Arn><UserId>AIDA</UserId>\
+    <Account>123456789012</Account></GetCallerIdentityResult></GetCallerIdentityResponse>";
+
+/// The account that AWS answers with, and the access key that is used afterwards.
+async fn account_of(aws: &Arc<FakeAws>) -> (Result<String, AwsError>, String) {
+    let connection = connection(aws, &Arc::new(Calls::default()));
+    let sessions = TestSessions::default();
+    let account = caller_account(&connection, &sessions).await;
+    let key = sessions.session().await.unwrap().access_key_id().to_owned();
+    (account, key)
+}
+
+#[tokio::test]
+async fn account_is_learned_by_a_signed_request() {
+    let aws = FakeAws::answering(200, ACCOUNT);
+    let (account, key) = account_of(&aws).await;
+    assert_eq!((account.unwrap().as_str(), key.as_str()), ("123456789012", "AKIA1"));
+    let request = "POST https://sts.us-east-1.amazonaws.com/ Action=GetCallerIdentity&Version=2011-06-15";
+    assert_eq!(aws.requests(), [request]);
+    let authorization = aws.header(0, "authorization").unwrap();
+    assert!(authorization.contains("/us-east-1/sts/aws4_request"), "{authorization}");
+}
+
+#[rstest]
+#[case::html("<html/>")]
+#[case::other_answer("<AssumeRoleResponse/>")]
+#[case::no_account("<GetCallerIdentityResponse><GetCallerIdentityResult/></GetCallerIdentityResponse>")]
+#[case::arn(
+    "<GetCallerIdentityResponse><GetCallerIdentityResult><Account>arn:aws:iam</Account></GetCallerIdentityResult>\
+     </GetCallerIdentityResponse>"
+)]
+#[tokio::test]
+async fn answer_without_an_account_is_an_error(#[case] body: &str) {
+    let (account, _) = account_of(&FakeAws::answering(200, body)).await;
+    assert_eq!(account.unwrap_err().code, "UnexpectedAnswer");
+}
+
+#[rstest]
+#[case::unknown_key("InvalidClientTokenId", "AKIA2")]
+#[case::expired("ExpiredToken", "AKIA2")]
+#[case::down("ServiceUnavailable", "AKIA1")]
+#[tokio::test]
+async fn refused_session_is_not_used_again(#[case] code: &str, #[case] next: &str) {
+    let body = format!("<ErrorResponse><Error><Code>{code}</Code></Error></ErrorResponse>");
+    let (account, key) = account_of(&FakeAws::answering(403, &body)).await;
+    assert_eq!((account.unwrap_err().code.as_str(), key.as_str()), (code, next));
+}
+
+#[tokio::test]
+async fn account_is_asked_for_again_with_the_time_of_aws() {
+    let body = "<ErrorResponse><Error><Code>SignatureDoesNotMatch</Code></Error></ErrorResponse>";
+    let mut refused = answer(403, body).unwrap();
+    *refused.headers_mut() = headers(7_200);
+    let aws = FakeAws::new([Ok(refused), answer(200, ACCOUNT)]);
+    assert_eq!(account_of(&aws).await.0.unwrap(), "123456789012");
     assert_ne!(aws.header(0, "x-amz-date"), aws.header(1, "x-amz-date"));
 }
