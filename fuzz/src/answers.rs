@@ -15,11 +15,12 @@ use hyperlink::azure::arm::client::{Answer, Client};
 use hyperlink::azure::arm::error::ArmError;
 use hyperlink::azure::arm::id::ResourceId;
 use hyperlink::azure::arm::operation;
-use hyperlink::azure::arm::ports::{Counters, Gate, ObservedCall};
+use hyperlink::azure::arm::ports::{Counters, ObservedCall};
 use hyperlink::azure::arm::transport::{Transport, TransportError};
 use hyperlink::azure::kinds::Kind;
 use hyperlink::engine::client::{Condition, OperationState, Reconcile, WriteError};
 use hyperlink::engine::failure::Class;
+use hyperlink::engine::gate::Gate;
 use serde_json::json;
 use url::Url;
 

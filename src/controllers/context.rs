@@ -201,11 +201,11 @@ pub(crate) mod sample {
     use super::*;
     use crate::api::AzurePrivateLinkService;
     use crate::azure::arm::client::Client;
-    use crate::azure::arm::ports::Gate;
     use crate::azure::arm::transport::{Transport, TransportError};
     use crate::azure::observations::ObservationCache;
     use crate::controllers::azure::access::{ArmContext, Context};
     pub(crate) use crate::controllers::samples::cr;
+    use crate::engine::gate::Gate;
     use crate::runtime::call::ReconcileError;
     use crate::runtime::prune::Prune;
     use crate::runtime::reconcile::{ReconcileOutcome, Reconciler};

@@ -16,8 +16,8 @@ use super::reconciler::CustomResourceReconciler;
 use crate::api::{AzurePrivateLinkService, Role};
 use crate::azure::arm::client::Client;
 use crate::azure::arm::id::lower;
-use crate::azure::arm::ports::Gate;
 use crate::azure::arm::transport::{Transport, TransportError};
+use crate::engine::gate::Gate;
 use crate::engine::plan::Verb;
 
 /// Resources by their ids.

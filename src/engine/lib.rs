@@ -12,6 +12,7 @@ pub mod execute;
 mod failed_reads;
 pub mod failure;
 mod first_read;
+pub mod gate;
 pub mod inventory;
 pub mod kind_rules;
 pub mod lists;

@@ -156,7 +156,7 @@ impl Cluster {
                 {
                     self.objects.lock().unwrap().remove(gone);
                 }
-                if !hyperlink::azure::arm::ports::Gate::open(self.valve.as_ref()) {
+                if !hyperlink::engine::gate::Gate::open(self.valve.as_ref()) {
                     return refuse(StatusCode::SERVICE_UNAVAILABLE);
                 }
                 let part = if parts.get(2) == Some(&"status") {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hyperlink::azure::arm::client::Client;
 use hyperlink::azure::arm::id::ResourceId;
-use hyperlink::azure::arm::ports::{Counters, Gate, ObservedCall};
+use hyperlink::azure::arm::ports::{Counters, ObservedCall};
 use hyperlink::azure::cloud::{Arm, Observed};
 use hyperlink::azure::frontends::Frontends;
 use hyperlink::azure::kinds::Kind;
@@ -16,6 +16,7 @@ use hyperlink::azure::observations::{Inventory, ObservationCache};
 use hyperlink::azure::plan::{Outcome, Step};
 use hyperlink::engine::client::Reconcile;
 use hyperlink::engine::execute::{invalidate_cached, run};
+use hyperlink::engine::gate::Gate;
 use hyperlink::engine::plan;
 use hyperlink::engine::plan::{Verb, ensure_present};
 use hyperlink::engine::read::Reader;

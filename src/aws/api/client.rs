@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use hyperlink_engine::client::{Reconcile, WriteError};
 use hyperlink_engine::failure::Class;
+use hyperlink_engine::gate::Gate;
 use tokio::time::Instant;
 
 use crate::api::action::{Action, Verb};
 use crate::api::error::{AwsError, WAITING_FOR_THROTTLING};
 pub use crate::api::exchange::Connection;
 use crate::api::exchange::{Unsuccessful, document};
-use crate::api::ports::Gate;
 use crate::api::request::ServiceRequest;
 use crate::api::throttle::Bucket;
 use crate::credentials::{Session, SessionSource};

@@ -1,16 +1,10 @@
-//! The traits that the AWS layer needs from outside: the gate and the counters.
+//! What the AWS layer needs from outside: where calls are counted.
 
 use std::time::Duration;
 
 use hyperlink_engine::failure::Class;
 
 use crate::api::action::Action;
-
-/// Is asked right before each write is sent. Loss of leadership shuts it.
-pub trait Gate: Send + Sync {
-    /// Whether writes may still go out.
-    fn open(&self) -> bool;
-}
 
 /// One finished call, as the counters get it. Holds no id and no name, so that labels stay few.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,4 @@
-//! The transport and the gate of a process that must change nothing. The transport sends requests that only read; the
-//! gate is never open.
+//! The transport of a process that must change nothing: it sends requests that only read.
 
 use std::sync::Arc;
 
@@ -9,7 +8,6 @@ use http::{Method, Request, Response};
 use url::form_urlencoded;
 
 use crate::api::action::{Action, Verb};
-use crate::api::ports::Gate;
 use crate::api::transport::{Transport, TransportError};
 use crate::credentials::METADATA_TOKEN_PATH;
 
@@ -42,15 +40,6 @@ fn only_reads(request: &Request<Bytes>) -> bool {
         // A token of instance metadata is only good for reading.
         Method::PUT => path == METADATA_TOKEN_PATH,
         _ => false,
-    }
-}
-
-/// A gate that lets no write pass.
-pub struct NeverOpen;
-
-impl Gate for NeverOpen {
-    fn open(&self) -> bool {
-        false
     }
 }
 

@@ -8,10 +8,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::{Request, Response};
 use hyperlink_engine::client::Reconcile;
+use hyperlink_engine::gate::Gate;
 
 use crate::api::action::Action;
 use crate::api::client::{Client, Connection};
-use crate::api::ports::{Counters, Gate, ObservedCall};
+use crate::api::ports::{Counters, ObservedCall};
 use crate::api::transport::{Transport, TransportError};
 use crate::credentials::{CredentialError, Session, SessionSource};
 use crate::endpoints::{EndpointOverrides, Endpoints};

@@ -1,16 +1,10 @@
-//! The traits that the ARM layer needs from outside: the gate and the counters.
+//! What the ARM layer needs from outside: where calls are counted.
 
 use std::time::Duration;
 
 use hyperlink_engine::failure::Class;
 
 use crate::kinds::Kind;
-
-/// Is asked right before each write is sent. Loss of leadership shuts it.
-pub trait Gate: Send + Sync {
-    /// Whether writes may still go out.
-    fn open(&self) -> bool;
-}
 
 /// What a call to ARM does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

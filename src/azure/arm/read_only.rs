@@ -1,5 +1,4 @@
-//! The transport and the gate of a process that must change nothing. The transport sends reads only; the gate is never
-//! open.
+//! The transport of a process that must change nothing: it sends reads only.
 
 use std::sync::Arc;
 
@@ -7,7 +6,6 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::{Method, Request, Response};
 
-use crate::arm::ports::Gate;
 use crate::arm::transport::{Transport, TransportError};
 
 /// A transport that sends GET requests and refuses all others.
@@ -25,15 +23,6 @@ impl Transport for ReadOnly {
         } else {
             Err(TransportError::ReadOnly)
         }
-    }
-}
-
-/// A gate that lets no write pass.
-pub struct NeverOpen;
-
-impl Gate for NeverOpen {
-    fn open(&self) -> bool {
-        false
     }
 }
 

@@ -81,12 +81,12 @@ mod tests {
 
     use super::*;
     use crate::azure::arm::client::Client;
-    use crate::azure::arm::ports::Gate;
     use crate::azure::arm::transport::{Transport, TransportError};
     use crate::controllers::azure::Facts;
     use crate::controllers::context::sample;
     use crate::controllers::observe::until_decided;
     use crate::engine::client::Reconcile;
+    use crate::engine::gate::Gate;
 
     /// An Azure without a load balancer, which counts how often it is asked.
     #[derive(Default)]
