@@ -9,6 +9,7 @@ use crate::controllers::custom_resource::CustomResource;
 use crate::engine::cloud::Cloud;
 use crate::engine::failure::Failure;
 use crate::engine::plan::{Outcome, Step, Why};
+use crate::hypershift::intent::OwnFields;
 use crate::hypershift::problem::Problem;
 use crate::runtime::requeue::Requeue;
 
@@ -63,6 +64,9 @@ pub struct Decision<C: Cloud> {
     /// What to record on the object before the first write.
     #[serde(skip)]
     pub intent: Option<String>,
+    /// What to write on the object itself because it differs.
+    #[serde(skip)]
+    pub own_fields: OwnFields,
     /// When to reconcile again, whatever the resources show.
     #[serde(skip)]
     pub requeue: Option<Requeue>,
@@ -102,7 +106,9 @@ impl<C: Cloud> Decision<C> {
         let holds = |step: &Step<C>| {
             step.ready().is_some() || step.why.waits_for_others() || matches!(step.why, Why::Unread(_))
         };
-        self.problem.as_ref().is_none_or(|problem| problem.unread) && self.steps.iter().all(holds)
+        self.problem.as_ref().is_none_or(|problem| problem.unread)
+            && self.own_fields.is_empty()
+            && self.steps.iter().all(holds)
     }
 
     /// Whether an error of the cloud, as last observed, is in the way. That it is throttling or busy does not count.

@@ -30,7 +30,7 @@ use crate::engine::failure::{Class, Failure};
 use crate::engine::observation_cache::ObservationCache;
 use crate::engine::plan::{Outcome, Step, Why};
 use crate::engine::resource::Observed;
-use crate::hypershift::intent;
+use crate::hypershift::intent::{self, OwnFields};
 use crate::metrics::KubeVerb;
 use crate::runtime::call::{ReconcileError, changing, within};
 use crate::runtime::event::Event;
@@ -115,15 +115,20 @@ pub fn as_reported<C: Cloud>(
 /// How often a write is tried when others write the object at the same time.
 pub(super) const TRIES: usize = 3;
 
-/// Records the intent, on the object as it is now if others have changed it meanwhile.
-async fn record<R: ServedResource>(cx: &Context<R>, mut cr: R, intent: &str) -> Result<R, ReconcileError> {
+/// Records the intent and the role's own fields, on the object as it is now if others have changed it meanwhile.
+async fn record<R: ServedResource>(
+    cx: &Context<R>,
+    mut cr: R,
+    intent: Option<&str>,
+    fields: &OwnFields,
+) -> Result<R, ReconcileError> {
     for _ in 1..TRIES {
-        match record_once(cx, cr.clone(), intent).await {
+        match record_once(cx, cr.clone(), intent, fields).await {
             Err(error) if error.conflict() => cr = reread_after_conflict(cx, &cr, error).await?,
             recorded => return recorded,
         }
     }
-    record_once(cx, cr, intent).await
+    record_once(cx, cr, intent, fields).await
 }
 
 /// Reads the object again after a conflict: a reconcile is expensive, and another one might meet the next change.
@@ -142,9 +147,15 @@ pub(super) async fn reread_after_conflict<R: ServedResource>(
         .ok_or(conflict)
 }
 
-/// Writes finalizer and intent in one guarded patch, unless both are there already.
-async fn record_once<R: ServedResource>(cx: &Context<R>, cr: R, intent: &str) -> Result<R, ReconcileError> {
-    match intent::patch(&cr, cx.role, R::finalizer(cx.role), intent) {
+/// Writes finalizer, intent and fields in one guarded patch, unless the first two are there already and there are no
+/// fields.
+async fn record_once<R: ServedResource>(
+    cx: &Context<R>,
+    cr: R,
+    intent: Option<&str>,
+    fields: &OwnFields,
+) -> Result<R, ReconcileError> {
+    match intent::patch(&cr, cx.role, R::finalizer(cx.role), intent, fields) {
         Some(patch) => patch_object(cx, &cr, &patch).await,
         None => Ok(cr),
     }

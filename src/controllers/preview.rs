@@ -20,7 +20,7 @@ use crate::engine::cloud::{Cloud, ResourceKind};
 use crate::engine::plan::{Outcome, Step, Verb, Why};
 use crate::engine::resource::Observed;
 use crate::hypershift::conditions;
-use crate::hypershift::intent;
+use crate::hypershift::intent::{self, OwnFields};
 use crate::runtime::requeue::Requeue;
 
 /// What a reconcile of one role would do.
@@ -168,14 +168,19 @@ impl<C: ServedCloud> Preview<C> {
         self.finalizers = holds;
         let due = intent::due(cr, self.role, cr.is_held_by(self.role), &decision.steps);
         let intent = decision.intent.as_deref().filter(|_| due);
-        let intent = intent.filter(|text| intent::patch(cr, self.role, R::finalizer(self.role), text).is_some());
+        let patch = |text: &&str| {
+            let fields = OwnFields::default();
+            intent::patch(cr, self.role, R::finalizer(self.role), Some(text), &fields)
+        };
+        let intent = intent.filter(|text| patch(text).is_some());
         self.intent = intent.and_then(|text| serde_json::from_str(text).ok());
         let held = cr.is_held_by(self.role);
         if intent.is_some() && !held && cr.meta().deletion_timestamp.is_none() {
             self.change_finalizer::<R>("set");
         }
         let active = decision.problem.is_some() || !decision.steps.iter().all(is_idle);
-        self.note(active || intent.is_some() || !self.finalizers.is_empty());
+        let writes = intent.is_some() || !decision.own_fields.is_empty() || !self.finalizers.is_empty();
+        self.note(active || writes);
     }
 
     /// Adds that the custom resource is released.

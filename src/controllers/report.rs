@@ -32,7 +32,7 @@ impl Report {
 
     /// This report without these fields, which the API server rejects: their conditions report that.
     pub fn without<R: CustomResource>(mut self, refused: &[&str], cr: &R) -> Self {
-        let generation = cr.meta().generation;
+        let generation = cr.condition_generation();
         let refused = refused.iter().filter(|name| self.fields.remove(**name).is_some());
         for name in refused.copied().collect::<Vec<_>>() {
             let text = format!("the API server does not take status.{name}");
@@ -60,7 +60,7 @@ pub fn fails(kind: ConditionType, problem: &Problem, generation: Option<i64>) ->
 /// Like [`fails`], for a desired resource; but a True stays while the resource only could not be read. Nothing is known
 /// to have changed then, and an outage of the cloud would be reported as one of each cluster.
 pub fn fails_unless_unread(cr: &impl CustomResource, kind: ConditionType, problem: &Problem) -> NewCondition {
-    let generation = cr.meta().generation;
+    let generation = cr.condition_generation();
     let stored = conditions::get(cr.conditions(), kind)
         .filter(|stored| stored.status == Status::True.as_str() && stored.observed_generation == generation);
     match stored.and_then(|stored| Some((Reason::parse(&stored.reason)?, &stored.message))) {

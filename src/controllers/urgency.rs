@@ -18,7 +18,7 @@ pub fn urgency<R: CustomResource>(cr: &R, role: Role, lifecycle: Lifecycle, serv
         cr.annotations().contains_key(role.intent_annotation()),
         cr.is_held_by(role),
     ];
-    let generation = cr.meta().generation;
+    let generation = cr.condition_generation();
     let holds = |kind: ConditionType| {
         conditions::get(cr.conditions(), kind).is_some_and(|condition| {
             condition.status == Status::True.as_str() && condition.observed_generation == generation

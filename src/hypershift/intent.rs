@@ -4,7 +4,7 @@
 
 use kube::ResourceExt;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::api::{Role, held_by};
 use crate::engine::cloud::Cloud;
@@ -31,8 +31,46 @@ pub fn due<C: Cloud>(cr: &impl ResourceExt, role: Role, held: bool, steps: &[Ste
         .any(|step| step.writes() || (is_new && step.ready().is_some()) || (recorded && step.why == Why::NotOurs))
 }
 
-/// The guarded merge patch that records an intent together with the role's `finalizer`, unless both are there already.
-pub fn patch(cr: &impl ResourceExt, role: Role, finalizer: Option<&str>, intent: &str) -> Option<Value> {
+/// What a role keeps on the custom resource itself beside its intent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct OwnFields {
+    /// Annotations.
+    pub annotations: Map<String, Value>,
+    /// Fields of the spec.
+    pub spec: Map<String, Value>,
+}
+
+impl OwnFields {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.annotations.is_empty() && self.spec.is_empty()
+    }
+}
+
+/// The guarded merge patch that writes `fields` and records an intent together with the role's `finalizer`; none if
+/// both of these are there already, and there are no fields to write.
+pub fn patch(
+    cr: &impl ResourceExt,
+    role: Role,
+    finalizer: Option<&str>,
+    intent: Option<&str>,
+    fields: &OwnFields,
+) -> Option<Value> {
+    let recorded = intent.and_then(|intent| record_patch(cr, role, finalizer, intent));
+    if recorded.is_none() && fields.is_empty() {
+        return None;
+    }
+    let mut patch = recorded.unwrap_or_else(|| json!({"metadata": {"resourceVersion": cr.meta().resource_version}}));
+    for (name, value) in &fields.annotations {
+        patch["metadata"]["annotations"][name] = value.clone();
+    }
+    if !fields.spec.is_empty() {
+        patch["spec"] = Value::Object(fields.spec.clone());
+    }
+    Some(patch)
+}
+
+fn record_patch(cr: &impl ResourceExt, role: Role, finalizer: Option<&str>, intent: &str) -> Option<Value> {
     let annotation = role.intent_annotation();
     let held = finalizer.is_none_or(|finalizer| held_by(cr, finalizer));
     let recorded = cr.annotations().get(annotation);
@@ -129,20 +167,40 @@ mod tests {
     #[test]
     fn intent_and_finalizer_come_in_one_guarded_patch() {
         let (own, at) = (HO_FINALIZER, Role::Ho.intent_annotation());
-        let patched = patch(&held_by_others(&[]), Role::Ho, Some(HO_FINALIZER), "x").unwrap();
+        let recorded_by =
+            |cr: &AzurePrivateLinkService| patch(cr, Role::Ho, Some(HO_FINALIZER), Some("x"), &OwnFields::default());
+        let patched = recorded_by(&held_by_others(&[])).unwrap();
         let expected = json!({"resourceVersion": "7", "finalizers": ["theirs", own], "annotations": {at: "x"}});
         assert_eq!(patched["metadata"], expected);
         let mut recorded = held_by_others(&[own]);
         recorded.annotations_mut().insert(at.to_owned(), "x".to_owned());
-        assert_eq!(patch(&recorded, Role::Ho, Some(HO_FINALIZER), "x"), None);
+        assert_eq!(recorded_by(&recorded), None);
     }
 
     #[test]
     fn deleting_object_gets_no_new_finalizer() {
         let mut deleting = held_by_others(&[]);
         deleting.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
-        let patched = patch(&deleting, Role::Ho, Some(HO_FINALIZER), "x").unwrap();
+        let patched = record_patch(&deleting, Role::Ho, Some(HO_FINALIZER), "x").unwrap();
         assert_eq!(patched["metadata"]["finalizers"], json!(["theirs"]));
+    }
+
+    #[test]
+    fn fields_are_written_with_the_intent_or_alone() {
+        let fields = OwnFields {
+            annotations: Map::from_iter([("a".to_owned(), json!("b"))]),
+            spec: Map::from_iter([("s".to_owned(), json!(["t"]))]),
+        };
+        let mut recorded = held_by_others(&[HO_FINALIZER]);
+        let annotation = Role::Ho.intent_annotation();
+        let both = patch(&recorded, Role::Ho, Some(HO_FINALIZER), Some("x"), &fields).unwrap();
+        assert_eq!(both["metadata"]["annotations"], json!({annotation: "x", "a": "b"}));
+        recorded.annotations_mut().insert(annotation.to_owned(), "x".to_owned());
+        let alone = json!({"metadata": {"resourceVersion": "7", "annotations": {"a": "b"}}, "spec": {"s": ["t"]}});
+        for intent in [None, Some("x")] {
+            let patched = patch(&recorded, Role::Ho, Some(HO_FINALIZER), intent, &fields);
+            assert_eq!(patched.as_ref(), Some(&alone));
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The custom resources that controllers reconcile, a file each; and `store`, those that one role watches.
 
+mod aws_endpoint_service;
 mod azure_private_link_service;
 pub mod read_siblings;
 pub mod store;
@@ -92,6 +93,11 @@ pub trait CustomResource:
 
     /// The status as it is stored; null if there is none.
     fn status_fields(&self) -> Value;
+
+    /// The generation that the conditions name; none where HyperShift's name none.
+    fn condition_generation(&self) -> Option<i64> {
+        self.meta().generation
+    }
 
     /// The condition about what a field of the status records.
     fn condition_of(field: &str) -> ConditionType;

@@ -93,7 +93,7 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
         outcomes
     }
 
-    /// Records the intent, if that is due; returns the object as it was written.
+    /// Records the intent, if that is due, and writes the role's own fields; returns the object as it was written.
     async fn record_intent(
         &self,
         lifecycle: Lifecycle,
@@ -102,11 +102,15 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
     ) -> Result<C::Object, ReconcileError> {
         let cx = self.cx;
         let due = intent::due(&cr, cx.role, cr.is_held_by(cx.role), &decision.steps);
-        let Some(intent) = decision.intent.as_deref().filter(|_| due) else {
+        let intent = decision.intent.as_deref().filter(|_| due);
+        if intent.is_none() && decision.own_fields.is_empty() {
             return Ok(cr);
-        };
+        }
         let is_known = cr.annotations().contains_key(cx.role.intent_annotation());
-        let cr = record(cx, cr, intent).await?;
+        let cr = record(cx, cr, intent, &decision.own_fields).await?;
+        if intent.is_none() {
+            return Ok(cr);
+        }
         if lifecycle == Lifecycle::Build {
             self.controller.recorded(cx, cr.clone()).await?;
         }

@@ -54,7 +54,7 @@ async fn intent_is_not_recorded_on_what_went_meanwhile(#[case] meanwhile: Value,
     let patches = Arc::new(AtomicUsize::new(0));
     let cx = context(cr(&meanwhile), Arc::clone(&patches));
     assert_eq!(cx.role, Role::Cpo);
-    let outcome = record(&cx, cr(&json!({})), "{}").await;
+    let outcome = record(&cx, cr(&json!({})), Some("{}"), &OwnFields::default()).await;
     assert_eq!(outcome.is_ok(), recorded);
     assert!(
         outcome.err().is_none_or(|error| error.conflict()),
