@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hyperlink::aws::body::Tags;
 use hyperlink::aws::client_token::ClientToken;
 use hyperlink::aws::kinds::allowed_principals::AllowedPrincipals;
-use hyperlink::aws::kinds::endpoint_service::EndpointService;
+use hyperlink::aws::kinds::endpoint_service::{EndpointService, OwnedEndpointService};
 use hyperlink::aws::kinds::records::Records;
 use hyperlink::aws::kinds::security_group::SecurityGroup;
 use hyperlink::aws::kinds::vpc_endpoint::VpcEndpoint;
@@ -110,16 +110,19 @@ pub(crate) fn load_balancer() -> Slot {
 
 pub(crate) fn endpoint_service() -> EndpointService {
     EndpointService {
-        slot: Slot::endpoint_service(&scope(MANAGEMENT), LOAD_BALANCER),
+        owned: OwnedEndpointService {
+            slot: Slot::endpoint_service(&scope(MANAGEMENT), LOAD_BALANCER),
+            owner_tags: owner_tags(&[("kubernetes.io/cluster/mgmt", "owned")], Precedence::HyperShift),
+            vouched: true,
+        },
         load_balancer_arn: LOAD_BALANCER_ARN.to_owned(),
-        owner_tags: owner_tags(&[("kubernetes.io/cluster/mgmt", "owned")], Precedence::HyperShift),
         client_token: ClientToken::new("token-of-the-service").unwrap(),
     }
 }
 
 pub(crate) fn allowed_principals() -> AllowedPrincipals {
     AllowedPrincipals {
-        slot: Slot::allowed_principals(&endpoint_service().slot),
+        slot: Slot::allowed_principals(&endpoint_service().owned.slot),
         arns: BTreeSet::from([format!("arn:aws:iam::{GUEST}:user/cpo")]),
     }
 }

@@ -64,7 +64,7 @@ impl Path {
     /// Makes all resources as desired again, all read anew.
     pub(crate) async fn repaired(&mut self) {
         let service = endpoint_service();
-        self.ho.forget(&service.slot);
+        self.ho.forget(&service.owned.slot);
         self.service = self.ho.present(&service).await;
         let principals = allowed_principals();
         self.ho.forget(&principals.slot);
@@ -96,7 +96,7 @@ impl Path {
         self.cpo.absent(&endpoint).await;
         self.cpo.absent(&security_group()).await;
         let connections = EndpointConnections {
-            slot: Slot::endpoint_connections(&endpoint_service().slot),
+            slot: Slot::endpoint_connections(&endpoint_service().owned.slot),
         };
         self.ho.absent(&connections).await;
         self.ho.absent(&endpoint_service()).await;
@@ -190,7 +190,7 @@ async fn everything_is_deleted_in_bounded_calls() {
 async fn live_connection_is_rejected_before_its_service_is_deleted() {
     let path = Path::made().await;
     let connections = EndpointConnections {
-        slot: Slot::endpoint_connections(&endpoint_service().slot),
+        slot: Slot::endpoint_connections(&endpoint_service().owned.slot),
     };
     let (step, _) = path
         .ho

@@ -80,7 +80,7 @@ fn set_record(aws: &SimTransport, name: &str, value: &str) {
 
 fn connections() -> EndpointConnections {
     EndpointConnections {
-        slot: Slot::endpoint_connections(&endpoint_service().slot),
+        slot: Slot::endpoint_connections(&endpoint_service().owned.slot),
     }
 }
 
@@ -94,7 +94,7 @@ async fn principals_of_a_foreign_service_are_not_written_by_a_recorded_id() {
     let aws = SimTransport::new();
     put_others(&aws);
     let ho = Process::ho(&aws);
-    ho.note_recorded(&endpoint_service().slot, OTHERS_SERVICE);
+    ho.note_recorded(&endpoint_service().owned.slot, OTHERS_SERVICE);
     // The read that should decide does not get through.
     aws.set_faults(&fault(
         "DescribeVpcEndpointServiceConfigurations",
@@ -383,7 +383,7 @@ async fn service_is_adopted_though_a_wrong_id_is_recorded() {
     // It was made by HyperShift's own controller: nobody has its token.
     service.client_token = token("own");
     for _ in 0..20 {
-        ho.note_recorded(&service.slot, OTHERS_SERVICE);
+        ho.note_recorded(&service.owned.slot, OTHERS_SERVICE);
         let (step, _) = ho
             .reconcile(&service, |observed| ensure_present(&service, observed))
             .await;

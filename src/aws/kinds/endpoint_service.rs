@@ -34,15 +34,24 @@ pub const RULES: Rules = Rules {
     ..Rules::DEFAULT
 };
 
+/// What must be known of an endpoint service to delete it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnedEndpointService {
+    /// The slot: that of the load balancer's name.
+    pub slot: Slot,
+    /// Its tags.
+    pub owner_tags: OwnerTags,
+    /// Whether the load balancer of this name is known to be the cluster's. Else only the tag proves the owner.
+    pub vouched: bool,
+}
+
 /// A desired endpoint service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointService {
-    /// The slot: that of the load balancer's name.
-    pub slot: Slot,
+    /// What proves its owner.
+    pub owned: OwnedEndpointService,
     /// The ARN of the load balancer, as it was read.
     pub load_balancer_arn: String,
-    /// Its tags.
-    pub owner_tags: OwnerTags,
     /// What makes a repeated create answer with the first result.
     pub client_token: ClientToken,
 }
@@ -58,7 +67,7 @@ pub fn slot_of(row: &Value) -> Option<Slot> {
     Some(Slot::endpoint_service(&scope, name_in_arn(arn)?))
 }
 
-impl Owned<Aws> for EndpointService {
+impl Owned<Aws> for OwnedEndpointService {
     fn kind(&self) -> Kind {
         Kind::EndpointService
     }
@@ -71,7 +80,22 @@ impl Owned<Aws> for EndpointService {
     fn is_owned(&self, current: &Value) -> bool {
         let arns = texts(current, "NetworkLoadBalancerArns");
         let names = arns.iter().map(|arn| name_in_arn(arn));
-        arns.len() == 1 && names.eq([Some(self.slot.name())]) && !self.owner_tags.deny(current)
+        let proven = self.owner_tags.prove(current) || (self.vouched && !self.owner_tags.deny(current));
+        arns.len() == 1 && names.eq([Some(self.slot.name())]) && proven
+    }
+}
+
+impl Owned<Aws> for EndpointService {
+    fn kind(&self) -> Kind {
+        self.owned.kind()
+    }
+
+    fn key(&self) -> &Slot {
+        self.owned.key()
+    }
+
+    fn is_owned(&self, current: &Value) -> bool {
+        self.owned.is_owned(current)
     }
 }
 
@@ -88,7 +112,7 @@ impl Resource<Aws> for EndpointService {
                 current["AcceptanceRequired"] != json!(false),
                 Difference::of("AcceptanceRequired"),
             ),
-            (self.owner_tags.differ(current), Difference::of("Tags")),
+            (self.owned.owner_tags.differ(current), Difference::of("Tags")),
         ];
         let differing = rules.into_iter().filter(|(differs, _)| *differs);
         differing.map(|(_, difference)| difference).collect()
@@ -98,7 +122,7 @@ impl Resource<Aws> for EndpointService {
         json!({
             "NetworkLoadBalancerArns": [self.load_balancer_arn],
             "AcceptanceRequired": false,
-            "Tags": self.owner_tags.all(),
+            "Tags": self.owned.owner_tags.all(),
             "ClientToken": self.client_token.as_str(),
         })
     }
@@ -121,9 +145,12 @@ mod tests {
         };
         let infrastructure = Tags::from([("kubernetes.io/cluster/mgmt".to_owned(), "owned".to_owned())]);
         EndpointService {
-            slot: Slot::endpoint_service(&scope, "a1b2"),
+            owned: OwnedEndpointService {
+                slot: Slot::endpoint_service(&scope, "a1b2"),
+                owner_tags: OwnerTags::new("id", infrastructure, &Tags::new(), Precedence::HyperShift),
+                vouched: true,
+            },
             load_balancer_arn: ARN.to_owned(),
-            owner_tags: OwnerTags::new("id", infrastructure, &Tags::new(), Precedence::HyperShift),
             client_token: ClientToken::new("token").unwrap(),
         }
     }
@@ -137,7 +164,7 @@ mod tests {
     fn service_of_hypershifts_own_controllers_is_adopted_unwritten() {
         assert!(desired().is_owned(&shown(&[ARN])));
         assert_eq!(desired().differs(&shown(&[ARN])), []);
-        assert_eq!(slot_of(&shown(&[ARN])), Some(desired().slot));
+        assert_eq!(slot_of(&shown(&[ARN])), Some(desired().owned.slot));
     }
 
     #[test]
@@ -146,6 +173,18 @@ mod tests {
         assert!(!desired().is_owned(&shown(&[ARN, FOREIGN])));
         assert!(!desired().is_owned(&shown(&[])));
         assert_eq!(slot_of(&shown(&[ARN, FOREIGN])), None);
+    }
+
+    #[test]
+    fn without_a_vouched_load_balancer_only_the_tag_proves() {
+        let mut owned = desired().owned;
+        owned.vouched = false;
+        let mut body = shown(&[ARN]);
+        assert!(!owned.is_owned(&body));
+        body["Tags"][CLUSTER_ID_TAG] = json!("id");
+        assert!(owned.is_owned(&body));
+        body["NetworkLoadBalancerArns"] = json!([FOREIGN]);
+        assert!(!owned.is_owned(&body), "whoever may tag it cannot give it away");
     }
 
     #[test]
