@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use hyperlink::api::hypershift::PUBLIC_CLOUD;
 use hyperlink::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane};
-use hyperlink::hypershift::claims::{Claim, host_names, nat_subnet};
+use hyperlink::hypershift::claims::{Claim, Claiming, host_names, nat_subnet};
 use hyperlink::hypershift::host_names::dns_name;
 use hyperlink::hypershift::identity;
 use hyperlink::observer::decide::{SpecChange, Verdict, change, decide, published};
@@ -37,7 +37,7 @@ pub fn objects(data: &[u8]) {
     others_are_lenient(&all);
     hosted.iter().for_each(claims);
     if let Some(cr) = &cr {
-        let _ = (Claim::of_resource(cr), target(Some(cr)));
+        let _ = (cr.claims(), target(Some(cr)));
     }
     if let Some(plane) = &plane {
         decides(service.as_ref(), plane);

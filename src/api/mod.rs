@@ -11,6 +11,7 @@ mod lenient;
 pub mod markers;
 pub mod other_writer;
 pub mod pause;
+pub mod platform;
 pub mod private_link_service;
 pub mod prune;
 pub mod role;
@@ -22,6 +23,7 @@ pub use crd::{aws_crd, aws_crd_yaml, crd, crd_yaml};
 pub use hypershift::{HostedCluster, HostedControlPlane, NodePool};
 pub use other_writer::other_writer;
 pub use pause::Paused;
+pub use platform::Platform;
 pub use private_link_service::{AzurePrivateLinkService, AzurePrivateLinkServiceSpec, AzurePrivateLinkServiceStatus};
 pub use role::Role;
 

@@ -13,8 +13,8 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 
 use crate::api::hypershift::{ClusterSpec, PublishedService};
-use crate::api::markers::SERVICES;
-use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster};
+use crate::api::markers::{self, SERVICES};
+use crate::api::{AWSEndpointService, AzurePrivateLinkService, ClusterRef, HostedCluster};
 use crate::azure::arm::id::lower;
 use crate::hypershift::host_names::base_domain;
 use crate::hypershift::names;
@@ -38,6 +38,31 @@ pub enum Claim {
     Network(String),
     /// The base domain, which several may share.
     BaseDomain(String),
+    /// The name of a load balancer on AWS, in which case counts.
+    LoadBalancer(String),
+}
+
+/// A custom resource that claims something. Under a name that no Service of HyperShift has it claims nothing, because
+/// no Service vouches for it.
+pub trait Claiming: ResourceExt {
+    /// What it claims.
+    fn claims(&self) -> Vec<Claim>;
+}
+
+impl Claiming for AzurePrivateLinkService {
+    fn claims(&self) -> Vec<Claim> {
+        let named = SERVICES.contains(&self.name_any().as_str());
+        let address = self.spec.load_balancer_ip.as_deref().filter(|_| named);
+        address.and_then(Claim::address).into_iter().collect()
+    }
+}
+
+impl Claiming for AWSEndpointService {
+    fn claims(&self) -> Vec<Claim> {
+        let named = markers::aws::SERVICES.contains(&self.name_any().as_str());
+        let balancer = Some(self.spec.network_load_balancer_name.as_str()).filter(|name| named && !name.is_empty());
+        balancer.map(Claim::load_balancer).into_iter().collect()
+    }
 }
 
 impl Claim {
@@ -86,12 +111,9 @@ impl Claim {
         Some(Self::Address(address.to_string()))
     }
 
-    /// What a custom resource claims. Under a name that no Service of HyperShift has it claims nothing, because no
-    /// Service vouches for it.
-    pub fn of_resource(cr: &AzurePrivateLinkService) -> Vec<Self> {
-        let named = SERVICES.contains(&cr.name_any().as_str());
-        let address = cr.spec.load_balancer_ip.as_deref().filter(|_| named);
-        address.and_then(Self::address).into_iter().collect()
+    /// The name of a load balancer on AWS.
+    pub fn load_balancer(name: &str) -> Self {
+        Self::LoadBalancer(name.to_owned())
     }
 
     fn text(&self) -> &str {
@@ -103,7 +125,8 @@ impl Claim {
             | Self::NatSubnet(text)
             | Self::Address(text)
             | Self::Network(text)
-            | Self::BaseDomain(text) => text,
+            | Self::BaseDomain(text)
+            | Self::LoadBalancer(text) => text,
         }
     }
 }

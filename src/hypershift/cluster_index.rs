@@ -5,12 +5,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kube::runtime::watcher::Event;
-use kube::{Api, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{AzurePrivateLinkService, HostedCluster};
-use crate::hypershift::claims::{Claim, Claims, Holder};
+use crate::api::HostedCluster;
+use crate::hypershift::claims::{Claim, Claiming, Claims, Holder};
 use crate::runtime::call::{ReconcileError, list};
 
 /// How long a reconcile waits until all HostedClusters, or all custom resources, have been listed once. After that it
@@ -69,9 +69,12 @@ pub struct ClusterIndex {
 
 impl ClusterIndex {
     /// Reads two lists, for a process that does not watch.
-    pub async fn read(kube: &kube::Client) -> Result<Self, ReconcileError> {
+    pub async fn read<R>(kube: &kube::Client) -> Result<Self, ReconcileError>
+    where
+        R: Claiming + Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
         let cluster_index = Self::read_clusters(kube).await?;
-        let events = events(&Api::<AzurePrivateLinkService>::all(kube.clone())).await?;
+        let events = events(&Api::<R>::all(kube.clone())).await?;
         events.iter().for_each(|event| cluster_index.resource(event));
         Ok(cluster_index)
     }
@@ -90,13 +93,13 @@ impl ClusterIndex {
     }
 
     /// Applies an event of the custom resources.
-    pub fn resource(&self, event: &Event<AzurePrivateLinkService>) {
-        self.resources.heard(event, Claim::of_resource);
+    pub fn resource(&self, event: &Event<impl Claiming>) {
+        self.resources.heard(event, Claiming::claims);
     }
 
     /// Waits until all have been listed once: no decision is made from a part of them.
     pub async fn known(&self) -> Result<(), ReconcileError> {
-        tokio::try_join!(self.clusters_known(), self.resources.known("AzurePrivateLinkServices")).map(drop)
+        tokio::try_join!(self.clusters_known(), self.resources.known("custom resources")).map(drop)
     }
 
     /// Waits until all HostedClusters have been listed once.

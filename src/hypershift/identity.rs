@@ -107,16 +107,34 @@ pub fn vouched(
     serves: impl Fn(&ClusterSpec) -> Result<(), Problem>,
 ) -> Result<Identity, Problem> {
     let annotation = cr.annotations().get(CLUSTER_ANNOTATION).map(String::as_str);
-    let cluster = cluster_ref(annotation)?;
-    let named = hosted.filter(|hosted| Holder::of(*hosted).object == cluster);
     let namespace = cr.namespace().unwrap_or_default();
-    let derives = Claim::Namespace(namespace.clone());
-    let came_later = all.holders(&derives).any(|holder| holder.object == cluster);
+    vouched_for(
+        &cluster_ref(annotation)?,
+        &namespace,
+        hosted,
+        control_plane,
+        all,
+        serves,
+    )
+}
+
+/// The same for a custom resource in `namespace` that is said to be of `cluster`.
+pub fn vouched_for(
+    cluster: &ClusterRef,
+    namespace: &str,
+    hosted: Option<&HostedCluster>,
+    control_plane: Option<&HostedControlPlane>,
+    all: &Claims,
+    serves: impl Fn(&ClusterSpec) -> Result<(), Problem>,
+) -> Result<Identity, Problem> {
+    let named = hosted.filter(|hosted| Holder::of(*hosted).object == *cluster);
+    let derives = Claim::Namespace(namespace.to_owned());
+    let came_later = all.holders(&derives).any(|holder| holder.object == *cluster);
     if hosted.is_some() && named.is_none() && came_later {
         let text = "an older HostedCluster has its control plane in this namespace";
         return Err(Problem::new(Reason::DuplicateIdentity, text).requeue_after(IDENTITY_RETRY));
     }
-    let identity = agree(&namespace, &cluster, named, control_plane, serves)?;
+    let identity = agree(namespace, cluster, named, control_plane, serves)?;
     let problem = named
         .zip(control_plane)
         .and_then(|(hosted, plane)| contested(hosted, plane, all));
@@ -152,9 +170,12 @@ fn older_has(claim: Claim) -> Option<Problem> {
             Some(Problem::new(Reason::HostNameClaimed, text))
         }
         // Several may derive one namespace, and share networks and domains.
-        Claim::Namespace(_) | Claim::NatSubnet(_) | Claim::Address(_) | Claim::Network(_) | Claim::BaseDomain(_) => {
-            None
-        }
+        Claim::Namespace(_)
+        | Claim::NatSubnet(_)
+        | Claim::Address(_)
+        | Claim::Network(_)
+        | Claim::BaseDomain(_)
+        | Claim::LoadBalancer(_) => None,
     }
 }
 

@@ -10,6 +10,7 @@ pub mod host_names;
 pub mod identity;
 pub mod intent;
 pub mod names;
+pub mod node_pools;
 pub mod owner;
 pub mod problem;
 pub mod shard;

@@ -109,7 +109,9 @@ async fn management(cx: &Context, (group, also): &(&str, Vec<AzureScope>)) -> Pr
         frontend_match: FrontendMatch::Name,
         also_manage: also.clone(),
     };
-    let cluster_index = ClusterIndex::read(&cx.runtime.kube).await.unwrap();
+    let cluster_index = ClusterIndex::read::<AzurePrivateLinkService>(&cx.runtime.kube)
+        .await
+        .unwrap();
     let scopes = ManagementScopes::default().with_default(scope);
     let settings = ScopedSettings::new(scopes, |_, _| settings.clone());
     PrivateLinkServiceController::new(settings.unwrap(), Arc::new(cluster_index))

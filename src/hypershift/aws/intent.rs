@@ -31,6 +31,9 @@ pub struct HoIntent {
     pub region: String,
     /// The name of its load balancer.
     pub load_balancer: String,
+    /// The names of those that the Service had before, as long as their endpoint services may be there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub former_load_balancers: Vec<String>,
     /// The id of the endpoint service, once AWS has given one.
     #[serde(rename = "endpointServiceID", skip_serializing_if = "Option::is_none")]
     pub endpoint_service_id: Option<String>,

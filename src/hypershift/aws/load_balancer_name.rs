@@ -113,7 +113,7 @@ pub fn claimed() -> Problem {
 }
 
 /// Whether a load balancer has the name that the cloud provider derives from the Service's UID, which nobody chooses.
-fn is_named_after(name: &str, service: &ServiceFacts) -> bool {
+pub fn is_named_after(name: &str, service: &ServiceFacts) -> bool {
     !service.uid.is_empty() && name == load_balancer(&service.uid)
 }
 

@@ -1,8 +1,10 @@
 //! What HyperShift's objects mean for clusters on AWS.
 
+pub mod identity;
 pub mod ids;
 pub mod intent;
 pub mod load_balancer_name;
 pub mod names;
 pub mod principals;
+pub mod problem;
 pub mod subnet_ids;

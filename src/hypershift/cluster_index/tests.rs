@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::api::AzurePrivateLinkService;
 use crate::controllers::samples;
 
 /// The events of a watch that begins with this list.
@@ -30,13 +31,13 @@ fn known(cluster_index: &ClusterIndex, name: &str) -> bool {
 async fn nobody_decides_before_both_lists_have_come() {
     let cluster_index = ClusterIndex::default();
     events(vec![cluster("a")]).for_each(|event| cluster_index.cluster(&event));
-    cluster_index.resource(&Event::Init);
+    cluster_index.resource(&Event::<AzurePrivateLinkService>::Init);
     cluster_index.resource(&Event::InitApply(at("b", "10.0.0.4")));
     assert!(matches!(
         cluster_index.known().await,
-        Err(ReconcileError::Unlisted("AzurePrivateLinkServices"))
+        Err(ReconcileError::Unlisted("custom resources"))
     ));
-    cluster_index.resource(&Event::InitDone);
+    cluster_index.resource(&Event::<AzurePrivateLinkService>::InitDone);
     assert!(cluster_index.known().await.is_ok());
 }
 

@@ -11,6 +11,7 @@ fn ho() -> HoIntent {
         account: "123456789012".into(),
         region: "us-east-1".into(),
         load_balancer: "a1b2".into(),
+        former_load_balancers: vec![],
         endpoint_service_id: Some("vpce-svc-0123456789abcdef0".into()),
         nonce: "n".into(),
         ..HoIntent::of(&identity("example", "id", "example-x7k2p"))
