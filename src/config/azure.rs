@@ -106,7 +106,7 @@ fn given_by(flag: &str, cloud: Result<AzureCloud, CloudError>) -> Result<AzureCl
     cloud.map_err(|error| format!("{flag}: {error}"))
 }
 
-fn http(settings: &Connections, roles: &BTreeSet<Role>, environment: &Environment) -> HttpSettings {
+pub(super) fn http(settings: &Connections, roles: &BTreeSet<Role>, environment: &Environment) -> HttpSettings {
     let words: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
     HttpSettings {
         ca_file: settings.ca_file.clone(),

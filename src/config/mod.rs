@@ -5,6 +5,7 @@
 //! problems are reported together. This module starts nothing and calls no service. Of files it reads the CA bundle,
 //! the allowed scopes, the certificate for metrics and, for the subscription alone, the credentials file.
 
+mod aws;
 mod azure;
 mod credential;
 mod environment;
@@ -16,9 +17,10 @@ use std::collections::BTreeSet;
 use std::fmt::{self, Display};
 use std::path::PathBuf;
 
-use crate::api::Role;
+use crate::api::{Platform, Role};
 use crate::hypershift::shard::Shard;
 
+pub use aws::Aws;
 pub use azure::{Azure, Management};
 pub use environment::{Environment, log_format_in, parse};
 pub use run::{Lease, Run};
@@ -37,10 +39,12 @@ pub struct Config {
     pub kubeconfig: Option<PathBuf>,
     /// The pod that the process runs in, if its variables are set.
     pub pod: Option<Pod>,
-    /// The Azure cloud, and the credential for it.
-    pub azure: Azure,
-    /// What only role `ho` needs; set if and only if that role is chosen.
+    /// The Azure cloud, and the credential for it; set if and only if that platform is chosen.
+    pub azure: Option<Azure>,
+    /// What only role `ho` needs on Azure; set if and only if both are chosen.
     pub management: Option<Management>,
+    /// How AWS is reached; set if and only if that platform is chosen.
+    pub aws: Option<Aws>,
     /// Format and filter of the log.
     pub log: Log,
     /// What only `hyperlink run` needs; `None` for `hyperlink plan`.
@@ -141,31 +145,47 @@ fn config(
         intervals,
         connections,
         ho,
+        aws: settings_of_aws,
         log,
     } = settings;
+    let platforms = BTreeSet::from_iter(scope.platforms.iter().copied());
     if scope.namespace.as_ref().is_some_and(|name| scope.excludes(name)) {
         problems.add("the only --namespace is excluded, by --exclude-namespace or the file of --allow-scopes");
     }
-    let credential = credential::credential(connections.credential, &roles, environment, &mut problems);
-    let management = if roles.contains(&Role::Ho) {
-        azure::management(ho, credential.as_ref(), environment, &mut problems)
+    let (azure, management) = if platforms.contains(&Platform::Azure) {
+        let credential = credential::credential(connections.credential, &roles, environment, &mut problems);
+        let management = roles.contains(&Role::Ho);
+        let management = management.then(|| azure::management(ho, credential.as_ref(), environment, &mut problems));
+        let azure = azure::azure(&connections, &roles, credential, environment, &mut problems);
+        (azure, management.flatten())
     } else {
-        None
+        (None, None)
     };
-    let azure = azure::azure(&connections, &roles, credential, environment, &mut problems);
-    match azure {
-        Some(azure) if problems.0.is_empty() => Ok(Config {
-            roles,
-            scope,
-            intervals,
-            kubeconfig: connections.kubeconfig,
-            pod: pod(environment),
-            azure,
-            management,
-            log,
-            run,
-        }),
-        _ => Err(problems),
+    let aws = platforms.contains(&Platform::Aws);
+    let aws = aws.then(|| aws::aws(settings_of_aws, &connections, &roles, environment, &mut problems));
+    if !problems.0.is_empty() {
+        return Err(problems);
+    }
+    Ok(Config {
+        roles,
+        scope,
+        intervals,
+        kubeconfig: connections.kubeconfig,
+        pod: pod(environment),
+        azure,
+        management,
+        aws: aws.flatten(),
+        log,
+        run,
+    })
+}
+
+impl Config {
+    /// The platforms that are served, at least one.
+    pub fn platforms(&self) -> impl Iterator<Item = Platform> {
+        let azure = self.azure.as_ref().map(|_| Platform::Azure);
+        let aws = self.aws.as_ref().map(|_| Platform::Aws);
+        [azure, aws].into_iter().flatten()
     }
 }
 

@@ -11,9 +11,10 @@ use clap::{ArgAction, Args, Parser, ValueEnum, value_parser};
 use ipnet::Ipv4Net;
 
 use super::value::{self, duration, namespace};
-use crate::api::Role;
+use crate::api::{Platform, Role};
 use crate::azure::arm::id::{ResourceId, SubscriptionId};
 use crate::azure::arm::scope::AzureScope;
+use crate::hypershift::aws::load_balancer_name::NlbMatch;
 use crate::hypershift::azure::management_scopes::ManagementScopes;
 use crate::hypershift::azure::names::FrontendMatch;
 use crate::hypershift::shard::Shard;
@@ -59,6 +60,8 @@ pub struct PlanSettings {
     pub(super) connections: Connections,
     #[command(flatten)]
     pub(super) ho: Ho,
+    #[command(flatten)]
+    pub(super) aws: AwsSettings,
     /// Format and filter of the log.
     #[command(flatten)]
     pub log: Log,
@@ -73,6 +76,15 @@ pub struct ScopeSettings {
     #[arg(long = "role", env = "HYPERLINK_ROLE", value_name = "ROLE")]
     #[arg(value_parser = value::role, value_delimiter = ',')]
     pub(super) roles: Vec<Role>,
+    /// The platforms whose hosted clusters this process serves. May be repeated. [unit: azure or aws, or both]
+    #[arg(
+        long = "platform",
+        env = "HYPERLINK_PLATFORM",
+        value_name = "PLATFORM",
+        default_value = "azure"
+    )]
+    #[arg(value_parser = value::platform, value_delimiter = ',')]
+    pub(super) platforms: Vec<Platform>,
     /// Serve only this namespace. [unit: Kubernetes namespace] [default: all namespaces]
     #[arg(long, env = "HYPERLINK_NAMESPACE", value_name = "NAME", value_parser = namespace)]
     pub namespace: Option<String>,
@@ -243,6 +255,49 @@ pub struct Ho {
     #[arg(long, env = "HYPERLINK_AGGREGATE_CONDITIONS", value_name = "BOOLEAN", action = ArgAction::Set)]
     #[arg(default_value = "false")]
     pub aggregate_conditions: bool,
+}
+
+/// What only platform `aws` uses.
+#[derive(Debug, Clone, Args)]
+pub(super) struct AwsSettings {
+    /// The region of the management cluster and of the hosted clusters on AWS. [unit: region: us-east-1] [default: that
+    /// of --aws-credentials-file]
+    #[arg(long, env = "AWS_REGION", value_name = "REGION")]
+    pub(super) aws_region: Option<String>,
+    /// Of this file the profile default is the identity on AWS: keys, or a role with a web identity token file or with
+    /// the instance's own role. It is read again when it changes. [unit: path of an INI file] [default: none; required
+    /// for platform aws]
+    #[arg(long, env = "AWS_SHARED_CREDENTIALS_FILE", value_name = "FILE")]
+    pub(super) aws_credentials_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) endpoints: AwsEndpoints,
+    /// How role ho recognises the load balancer of a Service on AWS: by the name that Kubernetes' own cloud provider
+    /// derives from the Service's UID, or, for the AWS Load Balancer Controller, by the host name that the Service
+    /// reports. Use hostname only where no tenant can write the status of a Service. [unit: uid or hostname]
+    #[arg(long, env = "HYPERLINK_NLB_MATCH", value_name = "RULE", value_parser = value::nlb_match)]
+    #[arg(default_value = "uid")]
+    pub(super) nlb_match: NlbMatch,
+}
+
+/// Origins in place of AWS's own. Requests and sessions go nowhere else.
+#[derive(Debug, Clone, Args)]
+pub(super) struct AwsEndpoints {
+    /// EC2. [unit: https://host or https://host:port; http on loopback only] [default: that of --aws-region]
+    #[arg(long, env = "AWS_ENDPOINT_URL_EC2", value_name = "URL")]
+    pub(super) aws_endpoint_ec2: Option<String>,
+    /// Elastic Load Balancing. [unit: as --aws-endpoint-ec2] [default: that of --aws-region]
+    #[arg(long, env = "AWS_ENDPOINT_URL_ELASTIC_LOAD_BALANCING_V2", value_name = "URL")]
+    pub(super) aws_endpoint_elb: Option<String>,
+    /// Route 53. [unit: as --aws-endpoint-ec2] [default: that of --aws-region's partition]
+    #[arg(long, env = "AWS_ENDPOINT_URL_ROUTE_53", value_name = "URL")]
+    pub(super) aws_endpoint_route53: Option<String>,
+    /// The Security Token Service. [unit: as --aws-endpoint-ec2] [default: that of --aws-region]
+    #[arg(long, env = "AWS_ENDPOINT_URL_STS", value_name = "URL")]
+    pub(super) aws_endpoint_sts: Option<String>,
+    /// The instance metadata service. [unit: http://host or http://host:port, of a link-local or loopback address]
+    /// [default: http://169.254.169.254]
+    #[arg(long, env = "AWS_EC2_METADATA_SERVICE_ENDPOINT", value_name = "URL")]
+    pub(super) aws_endpoint_imds: Option<String>,
 }
 
 /// Format and filter of the log.

@@ -17,6 +17,7 @@ use crate::hypershift::azure::names::FrontendMatch;
 use crate::runtime::leader::LeaseTimes;
 use crate::telemetry::Format;
 
+mod aws;
 mod azure;
 mod credentials;
 mod wrong;
@@ -74,6 +75,10 @@ fn ho(line: &[(&str, &str)]) -> Result<Config, Vec<String>> {
     resolve(&line, &Environment::of(&HO))
 }
 
+fn azure(config: &Config) -> Azure {
+    config.azure.clone().unwrap()
+}
+
 fn credentials_file(subscription: &str) -> NamedTempFile {
     let mut file = NamedTempFile::new().unwrap();
     write!(
@@ -93,6 +98,8 @@ fn defaults_are_those_of_the_help() {
     let config = ho(&[]).unwrap();
     assert_eq!(config.roles, BTreeSet::from([Role::Ho]));
     assert_eq!(config.scope.namespace, None);
+    assert_eq!(azure(&config).cloud_name, "AzurePublicCloud");
+    assert_eq!(azure(&config).cloud, AzureCloud::public());
     let run = config.run.unwrap();
     assert_eq!(run.concurrency, 64);
     assert_eq!(config.intervals.resync, Duration::from_secs(300));
@@ -112,8 +119,6 @@ fn defaults_are_those_of_the_help() {
             candidate: "hyperlink".into(),
         }
     );
-    assert_eq!(config.azure.cloud_name, "AzurePublicCloud");
-    assert_eq!(config.azure.cloud, AzureCloud::public());
     assert_eq!(
         config.management,
         Some(Management {
@@ -269,8 +274,8 @@ fn lease_namespace_outside_a_pod_is_the_scope_or_must_be_given() {
     assert!(problems[0].starts_with("--lease-namespace"), "{problems:?}");
     let line = [&line[..], &[("namespace", "scope")]].concat();
     let config = resolve(&line, &environment).unwrap();
+    assert_eq!(azure(&config).credential, CredentialSource::AzureCli);
     assert_eq!(config.run.unwrap().lease.namespace, "scope");
-    assert_eq!(config.azure.credential, CredentialSource::AzureCli);
 }
 
 #[test]

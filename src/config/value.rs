@@ -9,12 +9,14 @@ use std::time::Duration;
 use ipnet::Ipv4Net;
 use jiff::SignedDuration;
 
-use crate::api::Role;
+use crate::api::platform::UnknownPlatform;
 use crate::api::role::UnknownRole;
+use crate::api::{Platform, Role};
 use crate::azure::arm::auth::CloudError;
 use crate::azure::arm::id::{self, ResourceId, SubscriptionId};
 use crate::azure::arm::scope::AzureScope;
 use crate::azure::kinds::Kind;
+use crate::hypershift::aws::load_balancer_name::NlbMatch;
 use crate::hypershift::azure::management_scopes::ManagementScopes;
 use crate::hypershift::azure::names::FrontendMatch;
 use crate::hypershift::names;
@@ -38,6 +40,10 @@ const CLOUDS: [&str; 6] = [
 ];
 
 pub(super) fn role(text: &str) -> Result<Role, UnknownRole> {
+    text.trim().parse()
+}
+
+pub(super) fn platform(text: &str) -> Result<Platform, UnknownPlatform> {
     text.trim().parse()
 }
 
@@ -135,6 +141,14 @@ pub(super) fn frontend_match(text: &str) -> Result<FrontendMatch, &'static str> 
         "name" => Ok(FrontendMatch::Name),
         "address" => Ok(FrontendMatch::Address),
         _ => Err("unknown rule: use name or address"),
+    }
+}
+
+pub(super) fn nlb_match(text: &str) -> Result<NlbMatch, &'static str> {
+    match text {
+        "uid" => Ok(NlbMatch::Uid),
+        "hostname" => Ok(NlbMatch::Hostname),
+        _ => Err("unknown rule: use uid or hostname"),
     }
 }
 

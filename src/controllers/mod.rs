@@ -3,6 +3,7 @@
 
 pub mod abandon;
 pub mod awaiting;
+pub mod aws;
 pub mod azure;
 pub mod cloud;
 pub mod cloud_access;
@@ -14,6 +15,7 @@ pub mod decision;
 pub mod driver;
 #[cfg(test)]
 mod dry_run_samples;
+pub mod endpoint_service;
 pub mod event;
 pub mod excluded;
 pub mod facts;

@@ -1,6 +1,6 @@
 //! The items of `/readyz`, which all exist before the first probe.
 
-use crate::api::Role;
+use crate::api::{Platform, Role};
 use crate::config::Config;
 use crate::http::{Readiness, ReadinessItem};
 
@@ -14,8 +14,11 @@ pub(super) struct RoleItems {
 }
 
 impl RoleItems {
-    pub(super) fn of(readiness: &Readiness, role: Role) -> Self {
-        let item = |what: &str| readiness.item(format!("{what} ({role})"));
+    pub(super) fn of(readiness: &Readiness, role: Role, platform: Platform) -> Self {
+        let item = |what: &str| match platform {
+            Platform::Azure => readiness.item(format!("{what} ({role})")),
+            Platform::Aws => readiness.item(format!("{what} ({role}, {platform})")),
+        };
         Self {
             kubernetes: item("kubernetes"),
             crd: item("custom resource definition"),
@@ -26,26 +29,53 @@ impl RoleItems {
     }
 }
 
-/// The items of the process.
-pub(super) struct Items {
+/// The items of Azure.
+pub(super) struct AzureItems {
     pub(super) token: ReadinessItem,
     pub(super) arm: ReadinessItem,
+}
+
+/// The items of the clouds of the chosen platforms.
+pub(super) struct CloudItems {
+    pub(super) azure: Option<AzureItems>,
+    /// The session for AWS.
+    pub(super) aws: Option<ReadinessItem>,
+}
+
+impl CloudItems {
+    fn of(readiness: &Readiness, config: &Config) -> Self {
+        Self {
+            azure: config.azure.as_ref().map(|_| AzureItems {
+                token: readiness.item("azure token"),
+                arm: readiness.item("azure resource manager"),
+            }),
+            aws: config.aws.as_ref().map(|_| readiness.item("aws session")),
+        }
+    }
+}
+
+/// The items of the process.
+pub(super) struct Items {
+    pub(super) clouds: CloudItems,
     pub(super) scopes: Option<ReadinessItem>,
-    pub(super) roles: Vec<(Role, RoleItems)>,
+    pub(super) roles: Vec<(Role, Platform, RoleItems)>,
 }
 
 impl Items {
     pub(super) fn of(readiness: &Readiness, config: &Config) -> Self {
-        let roles = config.roles.iter().copied();
+        let platforms = || config.platforms();
+        let roles = config.roles.iter();
+        let roles = roles.flat_map(|role| platforms().map(|platform| (*role, platform)));
         Self {
-            token: readiness.item("azure token"),
-            arm: readiness.item("azure resource manager"),
+            clouds: CloudItems::of(readiness, config),
             scopes: config
                 .scope
                 .allow_scopes
                 .as_ref()
                 .map(|_| readiness.item("allowed scopes")),
-            roles: roles.map(|role| (role, RoleItems::of(readiness, role))).collect(),
+            roles: roles
+                .map(|(role, platform)| (role, platform, RoleItems::of(readiness, role, platform)))
+                .collect(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Builds clients, waits for what the roles need, runs their controllers while leading, and stops in order.
 
-mod arm_gate;
+mod clouds;
 mod items;
 mod own_pod;
 mod rights;
@@ -14,21 +14,20 @@ use tokio::sync::watch::{self, Receiver};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::Role;
-use crate::azure::arm::auth::TokenCache;
-use crate::azure::arm::transport::HttpsTransport;
+use crate::api::{Platform, Role};
 use crate::config::{Config, Run};
+use crate::engine::gate::Gate;
 use crate::http::{HttpServer, Pages, Readiness, ReadinessItem};
 use crate::hypershift::shard::Shard;
 use crate::metrics::Metrics;
-use crate::roles::{self, Foundation, Prepared, Work};
+use crate::roles::{self, CloudConnection, Foundation, PreparedCloud, Work};
 use crate::runtime::leader::{Electors, LeaseSettings, Standing, Standings, Worked, gated_client};
 use crate::runtime::watch::Scope;
 use crate::runtime::watch_health::WatchHealth;
 use crate::{COMMIT, VERSION};
-use arm_gate::ArmGate;
+pub use clouds::Clouds;
 use items::{Items, RoleItems};
-use waits::{follow_watches, keep_token, wait_for_arm, wait_for_crd, with_heartbeat};
+use waits::{follow_watches, wait_for_crd, with_heartbeat};
 
 /// How long running reconciles may take to end when the process stops. The chart's Pods are killed after 30 s.
 ///
@@ -39,7 +38,6 @@ const GRACE: Duration = Duration::from_secs(20);
 struct RoleContext {
     config: Config,
     kube: kube::Config,
-    azure: Arc<HttpsTransport>,
     metrics: Arc<Metrics>,
     /// Changes when all objects are to be reconciled again.
     again: watch::Sender<()>,
@@ -79,15 +77,13 @@ async fn manage(
     items: Items,
     stop: &CancellationToken,
 ) -> anyhow::Result<()> {
-    let http = config.azure.http.client()?;
-    let (azure, tokens) = azure(&config, http.clone());
-    metrics.read_token_with({
-        let tokens = tokens.clone();
-        move || tokens.state()
+    let clouds = Clouds::new(&config, &metrics, false)?;
+    let roles = items.roles.into_iter().map(|(role, platform, items)| {
+        let cloud = clouds.of(platform)?;
+        Ok((Part { role, platform }, cloud, items))
     });
-    let token = keep_token(tokens, items.token);
-    let arm = wait_for_arm(http, config.azure.cloud.endpoint().clone(), items.arm);
-    let waiting = tokio::spawn(async { tokio::join!(token, arm) });
+    let roles = roles.collect::<anyhow::Result<Vec<_>>>()?;
+    let waiting = tokio::spawn(clouds.keep(items.clouds));
     let again = watch::Sender::new(());
     if let (Some(file), Some(item)) = (config.scope.allow_scopes.clone(), items.scopes) {
         tokio::spawn(bump(file.allowed(), again.clone()));
@@ -96,11 +92,10 @@ async fn manage(
     let shared = Arc::new(RoleContext {
         config,
         kube,
-        azure,
         metrics,
         again,
     });
-    let result = run_roles(&shared, items.roles, stop).await;
+    let result = run_roles(&shared, roles, stop).await;
     waiting.abort();
     result
 }
@@ -110,14 +105,6 @@ async fn bump<T>(mut changing: Receiver<T>, again: watch::Sender<()>) {
     while changing.changed().await.is_ok() {
         again.send_replace(());
     }
-}
-
-/// The transport to ARM, and the cache of the tokens for it.
-pub fn azure(config: &Config, http: reqwest::Client) -> (Arc<HttpsTransport>, TokenCache) {
-    let cloud = &config.azure.cloud;
-    let tokens = TokenCache::new(config.azure.credential.clone(), cloud, http.clone());
-    let transport = HttpsTransport::new(http, cloud, Arc::new(tokens.clone()));
-    (Arc::new(transport), tokens)
 }
 
 /// How the API server is reached.
@@ -138,12 +125,12 @@ pub async fn kube_config(config: &Config) -> anyhow::Result<kube::Config> {
 /// Runs each role by itself. The first one that fails stops all.
 async fn run_roles(
     shared: &Arc<RoleContext>,
-    items: Vec<(Role, RoleItems)>,
+    parts: Vec<(Part, CloudConnection, RoleItems)>,
     stop: &CancellationToken,
 ) -> anyhow::Result<()> {
     let mut roles = JoinSet::new();
-    for (role, items) in items {
-        roles.spawn(run_role(Arc::clone(shared), role, items, stop.clone()));
+    for (part, cloud, items) in parts {
+        roles.spawn(run_role(Arc::clone(shared), part, cloud, items, stop.clone()));
     }
     let mut outcome = Ok(());
     while let Some(result) = roles.join_next().await {
@@ -159,11 +146,13 @@ async fn run_roles(
 /// Waits for the lease, runs the role's controllers while leading, and releases the lease.
 async fn run_role(
     shared: Arc<RoleContext>,
-    role: Role,
+    part: Part,
+    cloud: CloudConnection,
     items: RoleItems,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    let leases = leases(&shared.config, role).context("no lease is configured")?;
+    let Part { role, platform } = part;
+    let leases = leases(&shared.config, part).context("no lease is configured")?;
     shared.metrics.shards(role, of_run(&shared.config)?.shard.of());
     let electors = Electors::new(&shared.kube, leases.common, leases.own)?;
     let gates = electors.gates();
@@ -176,23 +165,23 @@ async fn run_role(
     ));
     let leads = gates.clone();
     let kube = gated_client(shared.kube.clone(), move || leads.open())?;
-    let gate = Arc::new(ArmGate(gates));
+    let gate = Arc::new(gates);
     // Ends with the role. It does not use the gate: it asks, and writes nothing.
     let mut asking = JoinSet::new();
-    let rights = rights::rights(&shared.config, role)?;
+    let rights = rights::rights(&shared.config, part)?;
     let ungated = kube::Client::try_from(shared.kube.clone())?;
     asking.spawn(rights::wait_for_rights(ungated, rights, items.rights));
     items.controllers.ready_as("not leading");
     let ready = async {
         wait_for_crd(
             &kube,
-            &roles::resource(role),
+            &roles::resource(platform),
             shared.config.scope.namespace.as_deref(),
             &items.kubernetes,
             &items.crd,
         )
         .await;
-        roles::prepare(role, &kube, &items.kubernetes).await
+        roles::prepare(role, cloud, &kube, &items.kubernetes).await
     };
     let prepared = tokio::select! {
         prepared = ready => prepared,
@@ -203,7 +192,6 @@ async fn run_role(
             config: &shared.config,
             role,
             kube,
-            azure: shared.azure.clone(),
             gate,
             metrics: Arc::clone(&shared.metrics),
         };
@@ -233,13 +221,24 @@ struct Leases {
     own: LeaseSettings,
 }
 
-fn leases(config: &Config, role: Role) -> Option<Leases> {
+/// A role on one platform. Each has a lease of its own.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    role: Role,
+    platform: Platform,
+}
+
+fn leases(config: &Config, Part { role, platform }: Part) -> Option<Leases> {
     let run = config.run.as_ref()?;
     let lease = &run.lease;
     let shard = run.shard;
+    let part = match platform {
+        Platform::Azure => role.to_string(),
+        Platform::Aws => format!("{role}-{platform}"),
+    };
     let name = match &config.scope.namespace {
-        Some(scope) if *scope != lease.namespace => format!("hyperlink-{role}-{scope}"),
-        _ => format!("hyperlink-{role}"),
+        Some(scope) if *scope != lease.namespace => format!("hyperlink-{part}-{scope}"),
+        _ => format!("hyperlink-{part}"),
     };
     let whole = LeaseSettings {
         name,
@@ -259,14 +258,14 @@ fn leases(config: &Config, role: Role) -> Option<Leases> {
         ..whole.clone()
     };
     let common = LeaseSettings {
-        identity: match role {
+        identity: match (role, platform) {
             // Another file splits the clusters otherwise.
-            Role::Ho => format!(
+            (Role::Ho, Platform::Azure) => format!(
                 "{} shards of {}",
                 shard.of(),
                 config.management.as_ref()?.scopes.fingerprint()
             ),
-            Role::Cpo => format!("{} shards", shard.of()),
+            _ => format!("{} shards", shard.of()),
         },
         shared: true,
         ..whole
@@ -299,7 +298,7 @@ async fn follow(mut standings: Standings, item: ReadinessItem, role: Role, metri
 async fn work(
     shared: &RoleContext,
     foundation: Foundation<'_>,
-    prepared: Prepared,
+    cloud: PreparedCloud,
     watches: ReadinessItem,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
@@ -314,11 +313,10 @@ async fn work(
         again: shared.again.subscribe(),
         health,
     };
-    let role = foundation.role;
-    let work = Work {
+    roles::run(Work {
         foundation,
-        prepared,
+        cloud,
         scope,
-    };
-    roles::run(role, work).await
+    })
+    .await
 }

@@ -13,10 +13,11 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use serde::Deserialize;
 
-use crate::api::Role;
 use crate::config::Config;
 use crate::http::ReadinessItem;
 use crate::roles;
+
+use super::Part;
 
 const LEASE: &str = include_str!("../../charts/hyperlink/files/role-lease.yaml");
 
@@ -33,10 +34,10 @@ struct RoleFile {
 /// # Errors
 ///
 /// A file is not a valid role.
-pub(super) fn rights(config: &Config, role: Role) -> anyhow::Result<Vec<ResourceAttributes>> {
+pub(super) fn rights(config: &Config, part: Part) -> anyhow::Result<Vec<ResourceAttributes>> {
     let scope = config.scope.namespace.as_deref();
     let mut all = Vec::new();
-    for file in roles::rights(role, config) {
+    for file in roles::rights(part.role, part.platform, config) {
         for rule in serde_saphyr::from_str::<RoleFile>(file)?.rules {
             let about = |names: &[&str]| rule.resources.iter().flatten().any(|one| names.contains(&one.as_str()));
             // HostedClusters and kube-system are in other namespaces in any case.
@@ -44,7 +45,7 @@ pub(super) fn rights(config: &Config, role: Role) -> anyhow::Result<Vec<Resource
             all.extend(of_rule(&rule, within));
         }
     }
-    let leases = super::leases(config, role);
+    let leases = super::leases(config, part);
     for lease in leases
         .into_iter()
         .flat_map(|leases| leases.common.into_iter().chain([leases.own]))
@@ -166,6 +167,7 @@ mod tests {
     use std::iter;
 
     use crate::api::markers::SERVICES;
+    use crate::api::{Platform, Role};
     use crate::config::{self, Environment, RunSettings};
     use crate::observer::external_services;
 
@@ -186,8 +188,13 @@ mod tests {
         settings.resolve(&environment).unwrap()
     }
 
+    fn on_azure(role: Role) -> Part {
+        let platform = Platform::Azure;
+        Part { role, platform }
+    }
+
     fn namespaces(config: &Config, role: Role, resource: &str) -> Vec<Option<String>> {
-        let all = rights(config, role).unwrap();
+        let all = rights(config, on_azure(role)).unwrap();
         let of_it = all
             .into_iter()
             .filter(|right| right.resource.as_deref() == Some(resource));
@@ -210,7 +217,7 @@ mod tests {
     #[test]
     fn right_to_sum_up_conditions_is_needed_with_the_setting_alone() {
         let writes_status = |flags: &[(&str, &str)]| {
-            let all = rights(&configured(flags), Role::Ho).unwrap();
+            let all = rights(&configured(flags), on_azure(Role::Ho)).unwrap();
             all.iter().any(|right| {
                 right.resource.as_deref() == Some("hostedclusters") && right.subresource.as_deref() == Some("status")
             })
@@ -233,7 +240,7 @@ mod tests {
     #[test]
     fn missing_rights_are_listed_by_resource_and_namespace() {
         let config = configured(&[("role", "cpo"), ("namespace", "clusters-one")]);
-        let all = rights(&config, Role::Cpo).unwrap();
+        let all = rights(&config, on_azure(Role::Cpo)).unwrap();
         let text = listed(&all);
         assert!(
             text.contains("hostedcontrolplanes/finalizers update in clusters-one; "),
@@ -248,7 +255,7 @@ mod tests {
     #[test]
     fn every_name_is_asked_for_and_of_leases_the_own_one_alone() {
         let names = |config: &Config, role: Role, resource: &str, verb: &str| -> Vec<Option<String>> {
-            let all = rights(config, role).unwrap().into_iter();
+            let all = rights(config, on_azure(role)).unwrap().into_iter();
             let of_it =
                 all.filter(|right| right.resource.as_deref() == Some(resource) && right.verb.as_deref() == Some(verb));
             of_it.map(|right| right.name).collect()

@@ -1,6 +1,7 @@
 //! Waits for what the process needs and may not exist yet, keeps a valid token, and reports the state of both to
 //! probes.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use kube::Api;
@@ -10,7 +11,9 @@ use tokio::sync::watch::Receiver;
 use url::Url;
 
 use crate::api::Role;
-use crate::azure::arm::auth::{AuthError, TokenCache, TokenState};
+use crate::aws::credentials::SessionCache;
+use crate::azure::arm::auth::TokenCache;
+use crate::engine::credential_cache::CredentialState;
 use crate::http::ReadinessItem;
 use crate::metrics::Metrics;
 use crate::runtime::watch_health::Health;
@@ -87,10 +90,15 @@ pub(super) async fn keep_token(tokens: TokenCache, item: ReadinessItem) {
     tokens.keep(|token| report(&item, token)).await;
 }
 
-/// Reports the state of the token. One that is still valid is enough to work with, so a failed renewal takes no process
-/// out of service.
-fn report(item: &ReadinessItem, token: Result<TokenState, AuthError>) {
-    match token.map(|held| held.failure) {
+/// Keeps a valid session for AWS and reports its state; never returns.
+pub(super) async fn keep_session(sessions: SessionCache, item: ReadinessItem) {
+    sessions.keep(|session| report(&item, session)).await;
+}
+
+/// Reports the state of a token or session. One that is still valid is enough to work with, so a failed renewal takes
+/// no process out of service.
+fn report<E: Display>(item: &ReadinessItem, held: Result<CredentialState<E>, E>) {
+    match held.map(|held| held.failure) {
         Ok(None) => item.ready(),
         Ok(Some(error)) => item.ready_as(&format!("good still, no new one: {error}")),
         Err(error) => item.waiting(&error.to_string()),
@@ -110,6 +118,7 @@ pub(super) async fn wait_for_arm(http: reqwest::Client, mut url: Url, item: Read
 
 #[cfg(test)]
 mod tests {
+    use crate::azure::arm::auth::{AuthError, TokenState};
     use crate::http::Readiness;
 
     use super::*;

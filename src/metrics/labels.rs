@@ -30,6 +30,8 @@ label_values! {
         HostedCluster = "hosted_cluster",
         /// Role `cpo`: Private Endpoint and private DNS.
         PrivateEndpoint = "private_endpoint",
+        /// Role `ho` on AWS: endpoint service.
+        EndpointService = "endpoint_service",
     }
 }
 
@@ -58,6 +60,10 @@ label_values! {
         PrivateLinkService = "azureprivatelinkservices",
         /// Their status.
         LinkServiceStatus = "azureprivatelinkservices/status",
+        /// Custom resources on AWS: spec, finalizers, annotations.
+        EndpointService = "awsendpointservices",
+        /// Their status.
+        EndpointServiceStatus = "awsendpointservices/status",
         /// HostedClusters: aggregated conditions.
         HostedClusterStatus = "hostedclusters/status",
         /// HostedControlPlanes: their finalizers.
@@ -74,12 +80,18 @@ label_values! {
     Watched {
         /// The custom resources.
         PrivateLinkService = "azureprivatelinkservices",
+        /// The custom resources on AWS.
+        EndpointService = "awsendpointservices",
         /// The HostedClusters themselves.
         HostedCluster = "hostedclusters",
         /// Their control planes.
         HostedControlPlane = "hostedcontrolplanes",
         /// The Services that publish them.
         Service = "services",
+        /// The workers of HostedClusters, on AWS.
+        NodePool = "nodepools",
+        /// The subnets that Karpenter uses, on AWS.
+        ConfigMap = "configmaps",
     }
 }
 

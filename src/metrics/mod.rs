@@ -4,6 +4,7 @@
 
 mod arm;
 mod at_scrape;
+mod aws;
 mod changes;
 mod labels;
 mod objects;
@@ -20,6 +21,7 @@ use prometheus::proto::MetricType;
 use prometheus::{Registry, Result, TextEncoder};
 
 use arm::ArmMetrics;
+use aws::AwsMetrics;
 use changes::Changes;
 pub use labels::{Controller, KubeResource, KubeVerb, ReconcileResult, Watched};
 pub use objects::{ObservedCondition, ObservedObject};
@@ -38,6 +40,7 @@ pub struct Metrics {
     registered: Registered,
     reconciles: Reconciles,
     arm: ArmMetrics,
+    aws: AwsMetrics,
     process: Process,
     changes: Changes,
     sources: Arc<Sources>,
@@ -54,6 +57,7 @@ impl Metrics {
         Ok(Self {
             reconciles: Reconciles::new(&mut registered)?,
             arm: ArmMetrics::new(&mut registered)?,
+            aws: AwsMetrics::new(&mut registered)?,
             process: Process::new(&mut registered, version, commit)?,
             changes: Changes::new(&mut registered)?,
             sources,

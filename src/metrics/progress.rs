@@ -24,11 +24,15 @@ struct Worker {
     moved: Instant,
 }
 
-/// The controllers whose work consists of calls to Azure.
-const CALLERS: [Controller; 2] = [Controller::PrivateLinkService, Controller::PrivateEndpoint];
+/// The controllers whose work consists of calls to a cloud.
+const CALLERS: [Controller; 3] = [
+    Controller::PrivateLinkService,
+    Controller::PrivateEndpoint,
+    Controller::EndpointService,
+];
 
 impl WorkProgress {
-    /// Records that a call to Azure has ended, so that its caller continues.
+    /// Records that a call to a cloud has ended, so that its caller continues.
     pub(super) fn called(&self) {
         let mut workers = self.workers();
         for caller in CALLERS.map(Controller::label) {

@@ -1,6 +1,6 @@
 //! The reference of all metrics, as Markdown, from what is registered.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use prometheus::core::Desc;
@@ -11,6 +11,8 @@ use super::labels::{Controller, KubeResource, KubeVerb, ReconcileResult, Watched
 use super::objects::{OTHER, QUOTAS, STATES, STATUSES};
 use crate::api::condition::{ConditionType, Reason};
 use crate::api::role::Role;
+use crate::aws::api::action::Action;
+use crate::aws::kinds as aws;
 use crate::azure::arm::ports::CallVerb;
 use crate::azure::arm::throttle::BUDGETS;
 use crate::azure::kinds::Kind;
@@ -55,12 +57,21 @@ pub(super) fn markdown(described: &[(Desc, MetricType)]) -> String {
 /// The values of a metric's label, or what they are where they are not known in advance.
 fn values(metric: &str, label: &str) -> String {
     match (label, metric) {
+        ("action", _) => quoted(Action::ALL.iter().map(|action| action.name())),
         ("budget", _) => quoted(BUDGETS),
         ("change", _) => quoted(CHANGES),
         ("class", _) => quoted(Class::ALL.map(Class::label)) + ", without an error `ok`",
         ("commit", _) => "of this program's source".into(),
         ("control_plane", _) => "namespace of the custom resource".into(),
         ("controller", _) => quoted(Controller::LABELS),
+        ("kind", "hyperlink_changes_total" | "hyperlink_changes_of_one_resource") => {
+            let kinds: BTreeSet<&str> = Kind::ALL
+                .map(Kind::label)
+                .into_iter()
+                .chain(aws::Kind::ALL.map(aws::Kind::label))
+                .collect();
+            quoted(kinds)
+        }
         ("kind", _) => quoted(Kind::ALL.map(Kind::label)),
         ("name", _) => "name of the custom resource".into(),
         ("quota", _) => quoted(QUOTAS.map(|(quota, _)| quota)),
@@ -76,7 +87,7 @@ fn values(metric: &str, label: &str) -> String {
         ("role", _) => quoted(Role::ALL.map(Role::as_str)),
         ("since", _) => quoted(Since::ALL.map(Since::label)),
         ("state", _) => quoted(STATES),
-        ("status", "hyperlink_arm_calls_total") => "the HTTP status; 0: no answer".into(),
+        ("status", "hyperlink_arm_calls_total" | "hyperlink_aws_calls_total") => "the HTTP status; 0: no answer".into(),
         ("status", _) => quoted(STATUSES),
         ("type", _) => quoted(ConditionType::OF_AZURE.map(ConditionType::as_str)),
         ("verb", "hyperlink_kube_writes_total") => quoted(KubeVerb::LABELS),

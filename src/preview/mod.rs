@@ -4,18 +4,21 @@ mod print;
 
 use std::sync::Arc;
 
-use anyhow::{bail, ensure};
+use anyhow::{Context as _, bail, ensure};
+use kube::Api;
+use kube::api::DynamicObject;
 
-use crate::azure::arm::ports::Gate;
-use crate::azure::arm::read_only::{NeverOpen, ReadOnly};
-use crate::azure::arm::transport::Transport;
+use crate::api::Platform;
 use crate::config::Config;
-use crate::controllers::azure::Preview;
-use crate::manager;
+use crate::engine::gate::{Gate, NeverOpen};
+use crate::manager::{self, Clouds};
 use crate::metrics::Metrics;
 use crate::roles::{self, Foundation};
+use crate::runtime::call::within;
 use crate::runtime::leader::gated_client;
 use crate::{COMMIT, VERSION};
+
+pub use print::RolePlan;
 
 /// The custom resource to plan for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +33,7 @@ pub struct Object {
 #[derive(Debug)]
 pub struct Plan {
     object: Object,
-    roles: Vec<Preview>,
+    roles: Vec<RolePlan>,
 }
 
 /// Plans for the roles of this configuration, one after the other.
@@ -45,25 +48,37 @@ pub async fn plan(config: &Config, object: &Object) -> anyhow::Result<Plan> {
     // Writes end here, whatever other code forgets that nothing is to be changed.
     let gate: Arc<dyn Gate> = Arc::new(NeverOpen);
     let kube = gated_client(manager::kube_config(config).await?, || false)?;
-    let (azure, _) = manager::azure(config, config.azure.http.client()?);
-    let azure: Arc<dyn Transport> = Arc::new(ReadOnly(azure));
     let metrics = Arc::new(Metrics::new(VERSION, COMMIT)?);
+    let platform = platform_of(config, &kube, object).await?;
+    let cloud = Clouds::new(config, &metrics, true)?.of(platform)?;
     let mut previews = Vec::new();
     for role in config.roles.iter().copied() {
         let foundation = Foundation {
             config,
             role,
             kube: kube.clone(),
-            azure: Arc::clone(&azure),
             gate: Arc::clone(&gate),
             metrics: Arc::clone(&metrics),
         };
-        previews.push(roles::dry_run(&foundation, object).await?);
+        previews.push(roles::dry_run(&foundation, &cloud, object).await?);
     }
     Ok(Plan {
         object: object.clone(),
         roles: previews,
     })
+}
+
+/// The platform of the object: the only one, or that of which a custom resource has the name.
+async fn platform_of(config: &Config, kube: &kube::Client, object: &Object) -> anyhow::Result<Platform> {
+    let platforms: Vec<Platform> = config.platforms().collect();
+    for platform in platforms.iter().skip(1).rev() {
+        let resource = roles::resource(*platform);
+        let api: Api<DynamicObject> = Api::namespaced_with(kube.clone(), &object.namespace, &resource);
+        if within(api.get_opt(&object.name)).await?.is_some() {
+            return Ok(*platform);
+        }
+    }
+    platforms.first().copied().context("no platform is chosen")
 }
 
 impl Plan {

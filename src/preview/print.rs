@@ -1,14 +1,41 @@
 //! Prints a plan: as text for people, as JSON for programs.
 
-use serde_json::json;
+use kube::ResourceExt;
+use serde_json::{Value, json};
 
 use super::Plan;
+use crate::api::Role;
 use crate::controllers::decision::Lifecycle;
 use crate::controllers::preview::{ConditionChange, ConditionSummary, Fact, Preview};
 use crate::engine::cloud::{Cloud, ResourceKind};
 use crate::engine::plan::Step;
-use crate::preview::Object;
 use crate::telemetry::escape_control;
+
+/// What a reconcile of one role would do, ready to be printed.
+#[derive(Debug)]
+pub struct RolePlan {
+    pub(super) role: Role,
+    pub(super) pending: bool,
+    pub(super) unreadable: bool,
+    lines: Vec<String>,
+    json: Value,
+}
+
+impl RolePlan {
+    /// What a reconcile of `object` would do.
+    ///
+    /// # Errors
+    /// It cannot be written as JSON.
+    pub fn of<C: Cloud>(object: &impl ResourceExt, preview: &Preview<C>) -> serde_json::Result<Self> {
+        Ok(Self {
+            role: preview.role,
+            pending: preview.pending,
+            unreadable: preview.unreadable,
+            lines: lines(object, preview),
+            json: serde_json::to_value(preview)?,
+        })
+    }
+}
 
 impl Plan {
     /// One JSON object.
@@ -17,33 +44,33 @@ impl Plan {
             "namespace": self.object.namespace,
             "name": self.object.name,
             "pending": self.pending(),
-            "roles": self.roles,
+            "roles": self.roles.iter().map(|role| &role.json).collect::<Vec<_>>(),
         });
         Ok(format!("{}\n", serde_json::to_string_pretty(&whole)?))
     }
 
     /// Lines for people.
     pub fn text(&self) -> String {
-        let lines = self.roles.iter().flat_map(|preview| self.lines(preview));
+        let lines = self.roles.iter().flat_map(|role| &role.lines);
         // Text from objects must not control a terminal, nor add lines.
-        lines.map(|line| escape_control(&line) + "\n").collect()
+        lines.map(|line| escape_control(line) + "\n").collect()
     }
+}
 
-    fn lines<C: Cloud>(&self, preview: &Preview<C>) -> Vec<String> {
-        let Object { namespace, name } = &self.object;
-        let Preview { role, decision, .. } = preview;
-        let mut lines = vec![format!("{namespace}/{name}, role {role}: {}", verdict(preview))];
-        let problem = decision.problem.iter();
-        lines.extend(problem.map(|problem| format!("  {}: {}", problem.reason.as_str(), problem.message)));
-        section(&mut lines, "Facts", preview.facts.iter().map(fact));
-        section(&mut lines, "Steps", decision.steps.iter().map(step));
-        section(&mut lines, "Kubernetes", kubernetes(preview));
-        section(&mut lines, "Conditions", preview.conditions.iter().map(condition));
-        if let (Some(seconds), Some(reason)) = (preview.requeue_after_seconds, preview.requeue_reason) {
-            lines.push(format!("The next reconcile would be due in {seconds} s: {reason}."));
-        }
-        lines
+fn lines<C: Cloud>(object: &impl ResourceExt, preview: &Preview<C>) -> Vec<String> {
+    let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
+    let Preview { role, decision, .. } = preview;
+    let mut lines = vec![format!("{namespace}/{name}, role {role}: {}", verdict(preview))];
+    let problem = decision.problem.iter();
+    lines.extend(problem.map(|problem| format!("  {}: {}", problem.reason.as_str(), problem.message)));
+    section(&mut lines, "Facts", preview.facts.iter().map(fact));
+    section(&mut lines, "Steps", decision.steps.iter().map(step));
+    section(&mut lines, "Kubernetes", kubernetes(preview));
+    section(&mut lines, "Conditions", preview.conditions.iter().map(condition));
+    if let (Some(seconds), Some(reason)) = (preview.requeue_after_seconds, preview.requeue_reason) {
+        lines.push(format!("The next reconcile would be due in {seconds} s: {reason}."));
     }
+    lines
 }
 
 fn section(lines: &mut Vec<String>, title: &str, all: impl Iterator<Item = String>) {

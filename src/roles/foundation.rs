@@ -1,21 +1,15 @@
-//! What the controllers of a role are built on.
+//! What the controllers of a role are built on, whatever the platform.
 
 use std::sync::Arc;
-
-use tokio::time::Instant;
+use std::time::Duration;
 
 use crate::api::Role;
-use crate::azure::arm::client::Client as ArmClient;
-use crate::azure::arm::ports::Gate;
-use crate::azure::arm::transport::Transport;
-use crate::azure::cloud::Arm;
-use crate::azure::observations::ObservationCache;
 use crate::config::Config;
-use crate::controllers::azure::access::ArmContext;
+use crate::controllers::cloud_access::CloudContext;
 use crate::controllers::context::Context;
 use crate::controllers::excluded::ExcludedNamespaces;
 use crate::controllers::reconciler::ServedResource;
-use crate::engine::call_budget::CallBudgets;
+use crate::engine::gate::Gate;
 use crate::hypershift::shard::Shard;
 use crate::metrics::Metrics;
 use crate::scopes_file::ScopesFile;
@@ -28,43 +22,27 @@ pub struct Foundation<'a> {
     pub role: Role,
     /// The Kubernetes API; writes pass the gate.
     pub kube: kube::Client,
-    /// The way to ARM.
-    pub azure: Arc<dyn Transport>,
-    /// Whether ARM may be written to.
+    /// Whether the cloud may be written to.
     pub gate: Arc<dyn Gate>,
     /// The metrics of the process.
     pub metrics: Arc<Metrics>,
 }
 
 impl Foundation<'_> {
-    /// What the reconciles of a custom resource work with.
-    pub fn context<R: ServedResource<Cloud = Arm>>(&self) -> Context<R> {
-        let config = self.config;
-        let endpoint = config.azure.cloud.endpoint().clone();
-        let instance = config
-            .run
-            .as_ref()
-            .map_or("hyperlink", |run| run.lease.candidate.as_str());
-        let intervals = &config.intervals;
-        let budgets = CallBudgets::for_resync(intervals.resync);
+    /// What the reconciles of a custom resource work with, in this cloud.
+    pub(super) fn context<R: ServedResource>(&self, cloud: CloudContext<R::Cloud>) -> Context<R> {
+        let run = self.config.run.as_ref();
+        let instance = run.map_or("hyperlink", |run| run.lease.candidate.as_str());
         let metrics = Arc::clone(&self.metrics);
-        let client = ArmClient::new(
-            Arc::clone(&self.azure),
-            endpoint,
-            Arc::clone(&self.gate),
-            metrics.clone(),
-        )
-        .with_call_budgets(budgets);
-        let cloud = ArmContext::new(client, ObservationCache::new(intervals.resync, intervals.record_resync));
-        metrics.read_operations_with({
-            let observations = Arc::clone(&cloud.observations);
-            move || observations.under_way(Instant::now())
-        });
         Context {
-            excluded: excluded(config),
-            shard: config.run.as_ref().map_or(Shard::WHOLE, |run| run.shard),
-            ..Context::new(self.role, instance, self.kube.clone(), cloud, metrics, intervals.resync)
+            excluded: excluded(self.config),
+            shard: run.map_or(Shard::WHOLE, |run| run.shard),
+            ..Context::new(self.role, instance, self.kube.clone(), cloud, metrics, self.resync())
         }
+    }
+
+    pub(super) fn resync(&self) -> Duration {
+        self.config.intervals.resync
     }
 }
 

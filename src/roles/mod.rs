@@ -1,97 +1,113 @@
-//! What each role runs, a file each: the rights that it needs, its controllers, its dry run. A new role is its file, which
-//! a `mod` names, and a line in the registry below. Its names are in `api/role`.
+//! What each role runs, a folder for each platform and in it a file for each role: the rights that it needs, its
+//! controllers, its dry run. The names of a role are in `api/role`.
 
-mod cpo;
+pub mod aws;
+pub mod azure;
 mod foundation;
-mod ho;
-mod management_cluster;
-mod shown;
 
 use anyhow::{Context as _, ensure};
 use kube::Api;
 use kube::core::ApiResource;
 use uuid::Uuid;
 
-use crate::api::Role;
+use crate::api::{Platform, Role};
 use crate::config::Config;
-use crate::controllers::azure::Preview;
 use crate::controllers::context::Context;
 use crate::controllers::custom_resource::store::MOST;
 use crate::controllers::driver::Driver;
-use crate::controllers::preview;
-use crate::controllers::reconciler::{CloudOf, CustomResourceReconciler, ServedResource};
+use crate::controllers::reconciler::{CustomResourceReconciler, ServedResource};
 use crate::http::ReadinessItem;
-use crate::preview::Object;
+use crate::preview::{Object, RolePlan};
 use crate::runtime::call::within;
 use crate::runtime::watch::Scope;
 
+use aws::AwsConnection;
+use azure::AzureConnection;
 pub use foundation::{Foundation, excluded};
 
-/// What a role has learned before it leads.
-#[derive(Debug, Default)]
-pub struct Prepared {
-    /// The UID of the management cluster; empty for a role that does not need it.
-    management_cluster: String,
+/// How the cloud of a platform is reached.
+#[derive(Clone)]
+pub enum CloudConnection {
+    /// Azure.
+    Azure(AzureConnection),
+    /// AWS.
+    Aws(AwsConnection),
+}
+
+/// The same, with what a role has learned before it leads.
+pub enum PreparedCloud {
+    /// Azure.
+    Azure(AzureConnection, azure::Prepared),
+    /// AWS.
+    Aws(AwsConnection, aws::Prepared),
 }
 
 /// What the controllers of a role work with.
 pub struct Work<'a> {
     /// What they are built on.
     pub foundation: Foundation<'a>,
-    /// What the role has learned.
-    pub prepared: Prepared,
+    /// Their cloud.
+    pub cloud: PreparedCloud,
     /// What they watch, and until when.
     pub scope: Scope,
 }
 
-macro_rules! roles {
-    ($($role:ident => $file:ident,)+) => {
-        /// The custom resource that the role reconciles.
-        pub fn resource(role: Role) -> ApiResource {
-            match role {
-                $(Role::$role => $file::resource(),)+
-            }
-        }
-
-        /// The shipped files with the rights that the role needs.
-        pub fn rights(role: Role, config: &Config) -> Vec<&'static str> {
-            match role {
-                $(Role::$role => $file::rights(config),)+
-            }
-        }
-
-        /// Waits for what the role has to know before it leads, and reports what it waits for.
-        pub async fn prepare(role: Role, kube: &kube::Client, item: &ReadinessItem) -> Prepared {
-            match role {
-                $(Role::$role => $file::prepare(kube, item).await,)+
-            }
-        }
-
-        /// Runs the role's controllers until the scope's end.
-        ///
-        /// # Errors
-        /// A setting of the role is missing.
-        pub async fn run(role: Role, work: Work<'_>) -> anyhow::Result<()> {
-            match role {
-                $(Role::$role => $file::run(work).await,)+
-            }
-        }
-
-        /// What a reconcile of this object by the role would do; a foundation that writes nothing is enough.
-        ///
-        /// # Errors
-        /// A setting is missing, there is no such object, or the API server does not answer.
-        pub async fn dry_run(foundation: &Foundation<'_>, object: &Object) -> anyhow::Result<Preview> {
-            match foundation.role {
-                $(Role::$role => $file::dry_run(foundation, object).await,)+
-            }
-        }
-    };
+/// The custom resource that a role reconciles on a platform.
+pub fn resource(platform: Platform) -> ApiResource {
+    match platform {
+        Platform::Azure => azure::resource(),
+        Platform::Aws => aws::resource(),
+    }
 }
 
-roles! {
-    Ho => ho,
-    Cpo => cpo,
+/// The shipped files with the rights that the role needs.
+pub fn rights(role: Role, platform: Platform, config: &Config) -> Vec<&'static str> {
+    match platform {
+        Platform::Azure => azure::rights(role, config),
+        Platform::Aws => aws::rights(role),
+    }
+}
+
+/// Waits for what the role has to know before it leads, and reports what it waits for.
+pub async fn prepare(role: Role, cloud: CloudConnection, kube: &kube::Client, item: &ReadinessItem) -> PreparedCloud {
+    match cloud {
+        CloudConnection::Azure(azure) => PreparedCloud::Azure(azure, azure::prepare(role, kube, item).await),
+        CloudConnection::Aws(aws) => {
+            let prepared = aws::prepare(&aws, kube, item).await;
+            PreparedCloud::Aws(aws, prepared)
+        }
+    }
+}
+
+/// Runs the role's controllers until the scope's end.
+///
+/// # Errors
+/// A setting of the role is missing.
+pub async fn run(work: Work<'_>) -> anyhow::Result<()> {
+    let Work {
+        foundation,
+        cloud,
+        scope,
+    } = work;
+    match cloud {
+        PreparedCloud::Azure(azure, prepared) => azure::run(&foundation, &azure, prepared, scope).await,
+        PreparedCloud::Aws(aws, prepared) => aws::run(&foundation, &aws, prepared, scope).await,
+    }
+}
+
+/// What a reconcile of this object by the role would do; a foundation that writes nothing is enough.
+///
+/// # Errors
+/// A setting is missing, there is no such object, or the API server does not answer.
+pub async fn dry_run(
+    foundation: &Foundation<'_>,
+    cloud: &CloudConnection,
+    object: &Object,
+) -> anyhow::Result<RolePlan> {
+    match cloud {
+        CloudConnection::Azure(azure) => azure::dry_run(foundation, azure, object).await,
+        CloudConnection::Aws(aws) => aws::dry_run(foundation, aws, object).await,
+    }
 }
 
 /// The custom resource of this name, if it is served. Those in `known` are known afterwards, itself among them.
@@ -113,8 +129,9 @@ async fn dry_run_of<C: CustomResourceReconciler>(
     controller: &C,
     cx: &Context<C::Object>,
     cr: &C::Object,
-) -> anyhow::Result<preview::Preview<CloudOf<C>>> {
+) -> anyhow::Result<RolePlan> {
     let inputs = controller.inputs(cx, cr).await;
     let (inputs, _) = inputs.with_context(|| format!("role {}", cx.role))?;
-    Ok(Driver::new(controller, cx, Uuid::new_v4(), &inputs).dry_run(cr).await)
+    let preview = Driver::new(controller, cx, Uuid::new_v4(), &inputs).dry_run(cr).await;
+    Ok(RolePlan::of(cr, &preview)?)
 }

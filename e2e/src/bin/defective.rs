@@ -15,15 +15,15 @@ use hyperlink::api::Role;
 use hyperlink::azure::arm::auth::TokenCache;
 use hyperlink::azure::arm::client::Client;
 use hyperlink::azure::arm::id::ResourceId;
-use hyperlink::azure::arm::ports::Gate;
 use hyperlink::azure::arm::transport::{HttpsTransport, Transport, TransportError};
 use hyperlink::azure::kinds::Kind;
 use hyperlink::azure::observations::ObservationCache;
-use hyperlink::config::{self, Config, Environment, RunSettings};
+use hyperlink::config::{self, Azure, Config, Environment, RunSettings};
 use hyperlink::controllers::azure::access::{ArmContext, Context};
 use hyperlink::controllers::private_endpoint::{self, HostedClusters, PrivateEndpointController};
 use hyperlink::engine::client::Reconcile;
 use hyperlink::engine::failure::CALL_BUDGET_EXHAUSTED;
+use hyperlink::engine::gate::Gate;
 use hyperlink::http::{HttpServer, Pages, Readiness};
 use hyperlink::hypershift::cluster_index::ClusterIndex;
 use hyperlink::metrics::{Controller, Metrics};
@@ -79,13 +79,14 @@ async fn main() -> Result<()> {
         metrics: Arc::clone(&metrics),
     };
     tokio::spawn(server.serve(pages, kube.clone(), CancellationToken::new()));
-    let cx = Arc::new(context(&config, kube::Client::try_from(kube)?, metrics)?);
+    let azure = config.azure.as_ref().context("no settings of Azure")?;
+    let cx = Arc::new(context(&config, azure, kube::Client::try_from(kube)?, metrics)?);
     tokio::spawn(reads_in_a_loop(cx.cloud.client.clone()));
     let hosted_clusters = Arc::new(ClusterIndex::default());
     let controller = PrivateEndpointController {
         hosted_clusters: Some(HostedClusters {
             all: Arc::clone(&hosted_clusters),
-            cloud: config.azure.cloud_name,
+            cloud: azure.cloud_name,
         }),
         allowed: config.scope.allow_scopes.as_ref().map(ScopesFile::allowed),
     };
@@ -100,7 +101,7 @@ async fn main() -> Result<()> {
     };
     let (planes, again) = twice(scope.events(&cx.runtime.kube, events::pages()));
     tokio::join!(
-        observer::watch::run(cx, config.azure.cloud_name, scope.clone(), planes),
+        observer::watch::run(cx, azure.cloud_name, scope.clone(), planes),
         private_endpoint::watch::run(runner, scope, Some(hosted_clusters), again)
     );
     Ok(())
@@ -120,10 +121,10 @@ async fn reads_in_a_loop(arm: Client) -> Result<()> {
     }
 }
 
-fn context(config: &Config, kube: kube::Client, metrics: Arc<Metrics>) -> Result<Context> {
-    let http = config.azure.http.client()?;
-    let cloud = &config.azure.cloud;
-    let tokens = TokenCache::new(config.azure.credential.clone(), cloud, http.clone());
+fn context(config: &Config, azure: &Azure, kube: kube::Client, metrics: Arc<Metrics>) -> Result<Context> {
+    let http = azure.http.client()?;
+    let cloud = &azure.cloud;
+    let tokens = TokenCache::new(azure.credential.clone(), cloud, http.clone());
     let transport = Arc::new(Defective(HttpsTransport::new(http, cloud, Arc::new(tokens))));
     let endpoint = cloud.endpoint().clone();
     let intervals = &config.intervals;

@@ -69,6 +69,17 @@ impl HttpSettings {
 
     /// Builds the client. A process needs only one: it keeps the connections open.
     pub fn client(&self) -> Result<reqwest::Client, HttpSettingsError> {
+        self.builder()?.build().map_err(|error| {
+            let cause = error.source().map(ToString::to_string);
+            HttpSettingsError::Client(cause.unwrap_or_else(|| "unusable settings".into()))
+        })
+    }
+
+    /// A builder of the client.
+    ///
+    /// # Errors
+    /// The CA file or the proxy cannot be used.
+    pub fn builder(&self) -> Result<reqwest::ClientBuilder, HttpSettingsError> {
         let mut builder = reqwest::Client::builder()
             .user_agent(format!("hyperlink/{} ({})", env!("CARGO_PKG_VERSION"), self.role))
             .tls_backend_rustls()
@@ -86,10 +97,7 @@ impl HttpSettings {
         if let Some(proxy) = self.proxy.parse()? {
             builder = builder.proxy(proxy);
         }
-        builder.build().map_err(|error| {
-            let cause = error.source().map(ToString::to_string);
-            HttpSettingsError::Client(cause.unwrap_or_else(|| "unusable settings".into()))
-        })
+        Ok(builder)
     }
 
     fn certificates(&self) -> Result<Vec<Certificate>, HttpSettingsError> {

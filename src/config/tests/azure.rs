@@ -10,9 +10,9 @@ fn a_cloud_by_its_addresses() {
         ("audience", "https://management.example"),
     ])
     .unwrap();
-    assert_eq!(config.azure.cloud.endpoint().as_str(), "http://127.0.0.1:4000/");
-    assert_eq!(config.azure.cloud.authority().as_str(), "https://127.0.0.1:4001/");
-    assert_eq!(config.azure.cloud.audience(), "https://management.example");
+    assert_eq!(azure(&config).cloud.endpoint().as_str(), "http://127.0.0.1:4000/");
+    assert_eq!(azure(&config).cloud.authority().as_str(), "https://127.0.0.1:4001/");
+    assert_eq!(azure(&config).cloud.audience(), "https://management.example");
 }
 
 #[test]
@@ -22,8 +22,8 @@ fn cloud_by_its_name_and_own_endpoint_needs_no_audience() {
         ("arm-endpoint", "https://management.chinacloudapi.cn"),
     ];
     let config = cpo(&line).unwrap();
-    assert_eq!(config.azure.cloud_name, "AzureChinaCloud");
-    assert_eq!(config.azure.cloud, AzureCloud::china());
+    assert_eq!(azure(&config).cloud_name, "AzureChinaCloud");
+    assert_eq!(azure(&config).cloud, AzureCloud::china());
 }
 
 #[rstest]
@@ -33,8 +33,8 @@ fn cloud_by_its_name_and_own_endpoint_needs_no_audience() {
 fn clouds_whose_addresses_are_known(#[case] name: &'static str, #[case] cloud: AzureCloud) {
     let variables = [&CPO[..], &[("AZURE_CLOUD_NAME", name)]].concat();
     let config = resolve(&[("role", "cpo")], &Environment::of(&variables)).unwrap();
-    assert_eq!((config.azure.cloud_name, config.azure.cloud), (name, cloud));
-    assert_eq!(cpo(&[]).unwrap().azure.cloud_name, "AzurePublicCloud");
+    assert_eq!((azure(&config).cloud_name, azure(&config).cloud), (name, cloud));
+    assert_eq!(azure(&cpo(&[]).unwrap()).cloud_name, "AzurePublicCloud");
 }
 
 #[rstest]
@@ -56,7 +56,7 @@ fn clouds_whose_addresses_have_to_be_given(#[case] name: &str) {
         ("authority", "https://login.example"),
         ("audience", "https://management.example"),
     ]);
-    assert_eq!(config.unwrap().azure.cloud_name, name);
+    assert_eq!(azure(&config.unwrap()).cloud_name, name);
 }
 
 #[test]
@@ -106,8 +106,8 @@ fn proxy_is_used_and_a_wrong_one_refused_without_its_password() {
         resolve(&[("role", "cpo")], &Environment::of(&variables))
     };
     let config = with("http://me:hunter2@proxy.example:3128").unwrap();
-    assert!(config.azure.http.proxy.https_proxy.is_some());
-    assert_eq!(config.azure.http.proxy.no_proxy.as_deref(), Some("10.0.0.0/8"));
+    assert!(azure(&config).http.proxy.https_proxy.is_some());
+    assert_eq!(azure(&config).http.proxy.no_proxy.as_deref(), Some("10.0.0.0/8"));
     assert!(!format!("{config:?}").contains("hunter2"));
     let problems = with("ftp://me:hunter2@proxy.example").unwrap_err();
     assert_eq!(problems, ["the https proxy is not an http or https URL"]);

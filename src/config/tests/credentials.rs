@@ -6,7 +6,7 @@ use super::*;
 fn operator_environment_with_workload_identity_is_enough() {
     let config = ho(&[]).unwrap();
     assert_eq!(
-        config.azure.credential,
+        azure(&config).credential,
         CredentialSource::WorkloadIdentity {
             tenant: "tenant".into(),
             client: "client".into(),
@@ -21,8 +21,8 @@ fn operators_switch_is_no_identity() {
     variables.retain(|(name, _)| *name != "AZURE_PLS_CLIENT_ID");
     variables.push(("AZURE_PLS_CLIENT_ID", "switch"));
     let config = resolve(&[("role", "ho")], &Environment::of(&variables)).unwrap();
-    let CredentialSource::WorkloadIdentity { client, .. } = config.azure.credential else {
-        panic!("{:?}", config.azure.credential);
+    let CredentialSource::WorkloadIdentity { client, .. } = azure(&config).credential else {
+        panic!("{:?}", azure(&config).credential);
     };
     assert_eq!(client, "client");
 }
@@ -52,8 +52,8 @@ fn operator_environment_with_a_credentials_file_is_enough() {
         ..environment
     };
     let config = resolve(&[("role", "ho")], &environment).unwrap();
-    let CredentialSource::SecretFile { path: used } = &config.azure.credential else {
-        panic!("{:?}", config.azure.credential);
+    let CredentialSource::SecretFile { path: used } = &azure(&config).credential else {
+        panic!("{:?}", azure(&config).credential);
     };
     assert_eq!(used, file.path());
     assert_eq!(
@@ -85,11 +85,11 @@ fn control_plane_operators_environment_is_enough() {
     let config = cpo(&[]).unwrap();
     assert_eq!(config.roles, BTreeSet::from([Role::Cpo]));
     assert!(matches!(
-        config.azure.credential,
+        azure(&config).credential,
         CredentialSource::WorkloadIdentity { .. }
     ));
     assert_eq!(config.management, None);
-    assert_eq!(config.azure.http.role, "cpo");
+    assert_eq!(azure(&config).http.role, "cpo");
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn chosen_managed_identity_uses_the_client_id_if_there_is_one() {
     let expected = CredentialSource::ManagedIdentity {
         client_id: Some("client".into()),
     };
-    assert_eq!(config.azure.credential, expected);
+    assert_eq!(azure(&config).credential, expected);
 }
 
 #[rstest]
@@ -133,7 +133,7 @@ fn operator_with_a_file_ignores_a_token_that_a_webhook_injected() {
         ("AZURE_FEDERATED_TOKEN_FILE", "/t"),
     ];
     let config = resolve(&[("role", "ho")], &Environment::of(&variables)).unwrap();
-    assert!(matches!(config.azure.credential, CredentialSource::SecretFile { .. }));
+    assert!(matches!(azure(&config).credential, CredentialSource::SecretFile { .. }));
 }
 
 #[test]

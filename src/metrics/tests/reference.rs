@@ -6,6 +6,8 @@ use prometheus::proto::MetricFamily;
 
 use super::objects::{NOT_OURS, full_load_balancer, object, with_objects};
 use super::*;
+use crate::aws::api::action::Action;
+use crate::aws::api::ports as aws_ports;
 
 /// Metrics in which everything is used once, so that everything is exported.
 fn everything() -> Metrics {
@@ -28,6 +30,16 @@ fn everything() -> Metrics {
         class: None,
         took: Duration::ZERO,
     });
+    aws_ports::Counters::call(
+        &metrics,
+        aws_ports::ObservedCall {
+            action: Action::DescribeVpcEndpoints,
+            status: 200,
+            class: None,
+            took: Duration::ZERO,
+        },
+    );
+    aws_ports::Counters::held_back(&metrics, Action::CreateVpcEndpoint);
     metrics.budget("subscription-reads", 1);
     metrics.read_operations_with(BTreeMap::new);
     metrics.read_token_with(|| TokenState {
@@ -96,7 +108,7 @@ fn reference_tells_type_labels_and_their_values() {
         "| `process_resident_memory_bytes` | gauge |  | Resident memory; absent where the system does not show it. |",
         "| `hyperlink_leader` | gauge | `role` | 1 while this process leads the role. |",
         "| `role` | `ho`, `cpo` | `hyperlink_leader`, `hyperlink_shards` |",
-        "| `status` | the HTTP status; 0: no answer | `hyperlink_arm_calls_total` |",
+        "| `status` | the HTTP status; 0: no answer | `hyperlink_arm_calls_total`, `hyperlink_aws_calls_total` |",
         "| `verb` | `create`, `patch`, `delete` | `hyperlink_kube_writes_total` |",
     ] {
         assert!(text.lines().any(|one| one == line), "{line} not in\n{text}");

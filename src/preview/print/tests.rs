@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::api::{Reason, Role};
+use crate::api::{AzurePrivateLinkService, Reason, Role};
 use crate::azure::arm::id::ResourceId;
 use crate::azure::kinds::Kind;
 use crate::azure::plan::Why;
@@ -8,6 +8,7 @@ use crate::controllers::azure::{Decision, Preview};
 use crate::controllers::preview::{FieldChange, FinalizerChange};
 use crate::engine::plan::Verb;
 use crate::hypershift::problem::Problem;
+use crate::preview::Object;
 use crate::runtime::requeue::Requeue;
 use serde_json::Value;
 
@@ -96,12 +97,16 @@ fn drifted() -> Preview {
 }
 
 fn plan(roles: Vec<Preview>) -> Plan {
+    let object = Object {
+        namespace: "clusters-example".to_owned(),
+        name: "private-router".to_owned(),
+    };
+    let mut cr = AzurePrivateLinkService::new(&object.name, Default::default());
+    cr.metadata.namespace = Some(object.namespace.clone());
+    let roles = roles.iter().map(|preview| RolePlan::of(&cr, preview).unwrap());
     Plan {
-        object: Object {
-            namespace: "clusters-example".to_owned(),
-            name: "private-router".to_owned(),
-        },
-        roles,
+        roles: roles.collect(),
+        object,
     }
 }
 

@@ -3,28 +3,21 @@
 use std::sync::Arc;
 
 use kube::Api;
-use kube::core::ApiResource;
 
-use super::{Foundation, Prepared, Work, custom_resource, dry_run_of, shown};
-use crate::api::AzurePrivateLinkService;
+use super::{AzureConnection, context, shown};
 use crate::config::Config;
-use crate::controllers::azure::Preview;
 use crate::controllers::private_endpoint::{self, HostedClusters, PrivateEndpointController};
-use crate::http::ReadinessItem;
 use crate::hypershift::cluster_index::ClusterIndex;
 use crate::metrics::Controller as Label;
 use crate::observer;
-use crate::preview::Object;
+use crate::preview::{Object, RolePlan};
+use crate::roles::{Foundation, custom_resource, dry_run_of};
 use crate::runtime::reconcile::Runner;
-use crate::runtime::watch::{pages, twice};
+use crate::runtime::watch::{Scope, pages, twice};
 use crate::scopes_file::ScopesFile;
 
-const RIGHTS: &str = include_str!("../../charts/hyperlink/files/role-cpo.yaml");
-const RIGHTS_OF_MANY: &str = include_str!("../../charts/hyperlink/files/role-cpo-many.yaml");
-
-pub(super) fn resource() -> ApiResource {
-    ApiResource::erase::<AzurePrivateLinkService>(&())
-}
+const RIGHTS: &str = include_str!("../../../charts/hyperlink/files/role-cpo.yaml");
+const RIGHTS_OF_MANY: &str = include_str!("../../../charts/hyperlink/files/role-cpo-many.yaml");
 
 pub(super) fn rights(config: &Config) -> Vec<&'static str> {
     let mut files = vec![RIGHTS];
@@ -34,30 +27,29 @@ pub(super) fn rights(config: &Config) -> Vec<&'static str> {
     files
 }
 
-pub(super) async fn prepare(_: &kube::Client, _: &ReadinessItem) -> Prepared {
-    Prepared::default()
-}
-
-pub(super) async fn run(work: Work<'_>) -> anyhow::Result<()> {
-    let Work { foundation, scope, .. } = work;
+pub(super) async fn run(foundation: &Foundation<'_>, azure: &AzureConnection, scope: Scope) -> anyhow::Result<()> {
     let config = foundation.config;
-    let cx = Arc::new(foundation.context());
+    let cx = Arc::new(context(foundation, azure));
     shown::show_objects(&cx);
     let hosted_clusters = serves_many(config).then(Arc::<ClusterIndex>::default);
-    let controller = controller(config, hosted_clusters.clone());
+    let controller = controller(config, azure, hosted_clusters.clone());
     let runner = Runner::new(controller, Arc::clone(&cx), Label::PrivateEndpoint);
     let runner = Arc::new(runner.watching(scope.health.follow()));
     let (planes, again) = twice(scope.events(&cx.runtime.kube, pages()));
     tokio::join!(
-        observer::watch::run(cx, config.azure.cloud_name, scope.clone(), planes),
+        observer::watch::run(cx, azure.settings.cloud_name, scope.clone(), planes),
         private_endpoint::watch::run(runner, scope, hosted_clusters, again)
     );
     Ok(())
 }
 
-pub(super) async fn dry_run(foundation: &Foundation<'_>, object: &Object) -> anyhow::Result<Preview> {
+pub(super) async fn dry_run(
+    foundation: &Foundation<'_>,
+    azure: &AzureConnection,
+    object: &Object,
+) -> anyhow::Result<RolePlan> {
     let config = foundation.config;
-    let cx = foundation.context();
+    let cx = context(foundation, azure);
     let of_namespace = Api::namespaced(cx.runtime.kube.clone(), &object.namespace);
     let cr = custom_resource(&cx, object, &of_namespace).await?;
     let hosted_clusters = if serves_many(config) {
@@ -65,7 +57,7 @@ pub(super) async fn dry_run(foundation: &Foundation<'_>, object: &Object) -> any
     } else {
         None
     };
-    dry_run_of(&controller(config, hosted_clusters), &cx, &cr).await
+    dry_run_of(&controller(config, azure, hosted_clusters), &cx, &cr).await
 }
 
 /// Whether it serves many control planes with one identity.
@@ -73,11 +65,15 @@ fn serves_many(config: &Config) -> bool {
     config.scope.namespace.is_none() && config.scope.allow_scopes.is_some()
 }
 
-fn controller(config: &Config, hosted_clusters: Option<Arc<ClusterIndex>>) -> PrivateEndpointController {
+fn controller(
+    config: &Config,
+    azure: &AzureConnection,
+    hosted_clusters: Option<Arc<ClusterIndex>>,
+) -> PrivateEndpointController {
     PrivateEndpointController {
         hosted_clusters: hosted_clusters.map(|all| HostedClusters {
             all,
-            cloud: config.azure.cloud_name,
+            cloud: azure.settings.cloud_name,
         }),
         allowed: config.scope.allow_scopes.as_ref().map(ScopesFile::allowed),
     }

@@ -4,29 +4,23 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use kube::Api;
-use kube::core::ApiResource;
 
-use super::{Foundation, Prepared, Work, custom_resource, dry_run_of, management_cluster, shown};
+use super::{AzureConnection, Prepared, context, management_cluster, shown};
 use crate::api::AzurePrivateLinkService;
 use crate::config::Config;
-use crate::controllers::azure::Preview;
 use crate::controllers::private_link_service::nat_prefix::NatSubnetRules;
 use crate::controllers::private_link_service::settings::{ScopedSettings, Settings};
 use crate::controllers::private_link_service::{self, PrivateLinkServiceController};
 use crate::controllers::{hosted_cluster, watch};
-use crate::http::ReadinessItem;
 use crate::hypershift::cluster_index::ClusterIndex;
 use crate::metrics::Controller as Label;
-use crate::preview::Object;
+use crate::preview::{Object, RolePlan};
+use crate::roles::{Foundation, custom_resource, dry_run_of};
 use crate::runtime::reconcile::Runner;
-use crate::runtime::watch::twice;
+use crate::runtime::watch::{Scope, twice};
 
-const RIGHTS: &str = include_str!("../../charts/hyperlink/files/role-ho.yaml");
-const RIGHTS_TO_SUM_UP: &str = include_str!("../../charts/hyperlink/files/role-ho-aggregate.yaml");
-
-pub(super) fn resource() -> ApiResource {
-    ApiResource::erase::<AzurePrivateLinkService>(&())
-}
+const RIGHTS: &str = include_str!("../../../charts/hyperlink/files/role-ho.yaml");
+const RIGHTS_TO_SUM_UP: &str = include_str!("../../../charts/hyperlink/files/role-ho-aggregate.yaml");
 
 pub(super) fn rights(config: &Config) -> Vec<&'static str> {
     let mut files = vec![RIGHTS];
@@ -36,23 +30,17 @@ pub(super) fn rights(config: &Config) -> Vec<&'static str> {
     files
 }
 
-pub(super) async fn prepare(kube: &kube::Client, item: &ReadinessItem) -> Prepared {
-    Prepared {
-        management_cluster: management_cluster::wait_for_uid(kube, item).await,
-    }
-}
-
-pub(super) async fn run(work: Work<'_>) -> anyhow::Result<()> {
-    let Work {
-        foundation,
-        prepared,
-        scope,
-    } = work;
+pub(super) async fn run(
+    foundation: &Foundation<'_>,
+    azure: &AzureConnection,
+    prepared: Prepared,
+    scope: Scope,
+) -> anyhow::Result<()> {
     let config = foundation.config;
-    let cx = Arc::new(foundation.context());
+    let cx = Arc::new(context(foundation, azure));
     shown::show_objects(&cx);
     let cluster_index = Arc::new(ClusterIndex::default());
-    let settings = settings(config, prepared.management_cluster)?;
+    let settings = settings(config, azure, prepared.management_cluster)?;
     let controller = PrivateLinkServiceController::new(settings, Arc::clone(&cluster_index));
     let runner = Runner::new(controller, Arc::clone(&cx), Label::PrivateLinkService);
     let runner = Arc::new(runner.watching(scope.health.follow()));
@@ -69,17 +57,22 @@ pub(super) async fn run(work: Work<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) async fn dry_run(foundation: &Foundation<'_>, object: &Object) -> anyhow::Result<Preview> {
-    let cx = foundation.context();
+pub(super) async fn dry_run(
+    foundation: &Foundation<'_>,
+    azure: &AzureConnection,
+    object: &Object,
+) -> anyhow::Result<RolePlan> {
+    let cx = context(foundation, azure);
     // All clusters use Azure's quotas.
     let known = match &foundation.config.scope.namespace {
         Some(namespace) => Api::namespaced(cx.runtime.kube.clone(), namespace),
         None => Api::all(cx.runtime.kube.clone()),
     };
     let cr = custom_resource(&cx, object, &known).await?;
-    let cluster_index = Arc::new(ClusterIndex::read(&cx.runtime.kube).await?);
+    let cluster_index = Arc::new(ClusterIndex::read::<AzurePrivateLinkService>(&cx.runtime.kube).await?);
     let management_cluster = management_cluster::uid(&cx.runtime.kube).await?;
-    let controller = PrivateLinkServiceController::new(settings(foundation.config, management_cluster)?, cluster_index);
+    let settings = settings(foundation.config, azure, management_cluster)?;
+    let controller = PrivateLinkServiceController::new(settings, cluster_index);
     dry_run_of(&controller, &cx, &cr).await
 }
 
@@ -88,13 +81,13 @@ fn sums_up(config: &Config) -> bool {
     config.management.as_ref().is_some_and(|m| m.ho.aggregate_conditions)
 }
 
-fn settings(config: &Config, management_cluster: String) -> anyhow::Result<ScopedSettings> {
+fn settings(config: &Config, azure: &AzureConnection, management_cluster: String) -> anyhow::Result<ScopedSettings> {
     let management = config
         .management
         .as_ref()
         .context("role ho has no management settings")?;
     let settings = |scope, other_scopes| Settings {
-        cloud: config.azure.cloud_name,
+        cloud: azure.settings.cloud_name,
         management_cluster: management_cluster.clone(),
         scope,
         other_scopes,

@@ -1,0 +1,69 @@
+use rstest::rstest;
+use serde_json::json;
+
+use super::*;
+use crate::api::Status;
+use crate::aws::api::error::AwsError;
+use crate::aws::cloud::Observed;
+use crate::aws::slot::Slot;
+use crate::controllers::endpoint_service::plan::build;
+use crate::controllers::endpoint_service::samples::{
+    NAME, SERVICE_NAME, Sample, account, endpoint_service, load_balancer, service,
+};
+use crate::engine::failure::Class;
+
+fn reported(sample: &Sample) -> Report {
+    let decision = build(sample.basis()).unwrap();
+    let outcomes = vec![Outcome::Nothing; decision.steps.len()];
+    after_build(&sample.cr, &decision, &outcomes)
+}
+
+#[test]
+fn ready_service_is_reported_as_hypershift_does() {
+    let report = reported(&Sample::ready());
+    let [condition] = report.conditions.as_slice() else {
+        panic!("{report:?}")
+    };
+    assert_eq!((condition.status, condition.reason), (Status::True, Reason::AWSSuccess));
+    assert_eq!((condition.message.as_str(), condition.observed_generation), ("", None));
+    assert_eq!(json!(report.fields), json!({"endpointServiceName": SERVICE_NAME}));
+}
+
+#[test]
+fn service_is_published_only_when_the_role_may_connect() {
+    let mut sample = Sample::ready();
+    let slot = Slot::allowed_principals(&service());
+    sample.observes(
+        slot,
+        Observed::WriteFailed(AwsError::own(Class::Denied, "UnauthorizedOperation")),
+    );
+    let report = reported(&sample);
+    assert_eq!(report.conditions[0].reason, Reason::PrincipalsFailed);
+    assert!(report.fields.is_empty(), "what was published stays");
+}
+
+#[rstest]
+#[case::absent(Observed::Absent)]
+#[case::foreign(Observed::Found({
+    let mut body = endpoint_service(NAME);
+    body["Tags"] = json!({"hypershift.openshift.io/cluster-id": "another"});
+    body
+}))]
+fn name_of_a_service_that_is_not_ours_is_removed(#[case] observed: Observed) {
+    let mut sample = Sample::ready();
+    sample.observes(service(), observed);
+    let balancer = Slot::load_balancer(&account(), NAME);
+    sample.shows(balancer, load_balancer("active"));
+    assert_eq!(json!(reported(&sample).fields), json!({"endpointServiceName": null}));
+}
+
+#[test]
+fn name_stays_while_aws_cannot_be_read() {
+    let mut sample = Sample::ready();
+    sample.observes(service(), Observed::ReadFailed(AwsError::own(Class::Down, "X")));
+    let balancer = Slot::load_balancer(&account(), NAME);
+    sample.observes(balancer, Observed::ReadFailed(AwsError::own(Class::Down, "X")));
+    let report = reported(&sample);
+    assert!(report.fields.is_empty());
+    assert_eq!(report.conditions[0].status, Status::False);
+}

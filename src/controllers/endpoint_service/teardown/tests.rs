@@ -1,0 +1,158 @@
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::markers::aws::HO_FINALIZER;
+use crate::aws::cloud::Observed;
+use crate::aws::kinds::Kind;
+use crate::aws::slot::Slot;
+use crate::controllers::aws::Step;
+use crate::controllers::endpoint_service::samples::{
+    CLUSTER_ID, NAME, Sample, account, endpoint_service, identity, service,
+};
+use crate::engine::plan::Verb;
+
+const DELETED: &str = "2026-01-01T00:00:00Z";
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn soon() -> Timestamp {
+    at("2026-01-01T00:00:10Z")
+}
+
+fn deleted(finalizers: &[&str]) -> Sample {
+    let mut sample = Sample::ready();
+    sample.cr.metadata.deletion_timestamp = serde_json::from_value(json!(DELETED)).unwrap();
+    sample.cr.metadata.finalizers = Some(finalizers.iter().map(ToString::to_string).collect());
+    sample.observes(Slot::endpoint_connections(&service()), Observed::Absent);
+    sample
+}
+
+fn record(sample: &mut Sample, intent: &HoIntent) {
+    sample
+        .cr
+        .annotations_mut()
+        .insert(HO_INTENT.to_owned(), intent::write(intent));
+}
+
+fn verbs(decision: &Decision) -> Vec<(Kind, Verb)> {
+    decision
+        .steps
+        .iter()
+        .map(|step| (step.kind, step.verb.clone()))
+        .collect()
+}
+
+#[test]
+fn service_is_deleted_after_its_connections_are_rejected() {
+    let mut sample = deleted(&[HO_FINALIZER]);
+    sample.shows(
+        Slot::endpoint_connections(&service()),
+        json!({"EndpointIds": ["vpce-1"]}),
+    );
+    let decision = teardown(sample.basis(), soon()).unwrap();
+    let expected = [
+        (Kind::EndpointConnections, Verb::Delete),
+        (Kind::EndpointService, Verb::Wait),
+    ];
+    assert_eq!(verbs(&decision), expected);
+    sample.observes(Slot::endpoint_connections(&service()), Observed::Absent);
+    let decision = teardown(sample.basis(), soon()).unwrap();
+    let expected = [
+        (Kind::EndpointConnections, Verb::Keep),
+        (Kind::EndpointService, Verb::Delete),
+    ];
+    assert_eq!(verbs(&decision), expected);
+}
+
+#[test]
+fn guests_side_is_waited_for_but_not_for_ever() {
+    let sample = deleted(&[HO_FINALIZER, CPO_FINALIZER]);
+    let decision = teardown(sample.basis(), soon()).unwrap();
+    assert!(decision.steps.is_empty());
+    assert_eq!(
+        decision.requeue.map(|requeue| requeue.after),
+        Some(Duration::from_secs(290))
+    );
+    let late = teardown(sample.basis(), at("2026-01-01T00:05:00Z")).unwrap();
+    assert!(late.steps.iter().any(Step::writes));
+}
+
+#[rstest]
+#[case::service_is_gone(|sample: &mut Sample| sample.inputs.service = None)]
+#[case::service_of_another_uid(|sample: &mut Sample| sample.inputs.service.as_mut().unwrap().uid = "x".into())]
+fn unmarked_service_of_nobody_known_is_left(#[case] change: fn(&mut Sample)) {
+    let mut sample = deleted(&[HO_FINALIZER]);
+    change(&mut sample);
+    sample.observes(Slot::endpoint_service(&account(), "ax"), Observed::Absent);
+    let decision = teardown(sample.basis(), soon()).unwrap();
+    assert!(!decision.steps.iter().any(Step::writes), "{:?}", decision.steps);
+    assert!(decision.nothing_left(), "a person is told, and the object may go");
+}
+
+#[test]
+fn marked_service_is_deleted_without_its_kubernetes_service() {
+    let mut sample = deleted(&[HO_FINALIZER]);
+    sample.inputs.service = None;
+    let mut body = endpoint_service(NAME);
+    body["Tags"]["hypershift.openshift.io/cluster-id"] = json!(CLUSTER_ID);
+    sample.shows(service(), body);
+    let decision = teardown(sample.basis(), soon()).unwrap();
+    assert!(decision.steps.iter().any(|step| step.verb == Verb::Delete));
+}
+
+#[test]
+fn owner_of_the_kubernetes_service_may_be_gone() {
+    let mut sample = deleted(&[HO_FINALIZER]);
+    sample.inputs.service.as_mut().unwrap().owned = false;
+    let decision = teardown(sample.basis(), soon()).unwrap();
+    assert!(decision.steps.iter().any(|step| step.verb == Verb::Delete));
+}
+
+#[rstest]
+#[case::in_the_spec(|sample: &mut Sample| sample.cr.spec.network_load_balancer_name = "victim".into())]
+#[case::in_the_intent(|sample: &mut Sample| record(sample, &HoIntent { load_balancer: "victim".into(), ..HoIntent::of(&identity()) }))]
+#[case::among_those_of_before(|sample: &mut Sample| record(sample, &HoIntent { former_load_balancers: vec!["victim".into()], ..HoIntent::of(&identity()) }))]
+#[case::in_the_host_names(|sample: &mut Sample| sample.inputs.service.as_mut().unwrap().host_names = vec!["victim-01.elb.us-east-1.amazonaws.com".into()])]
+fn forged_name_deletes_nothing_of_another(#[case] forge: fn(&mut Sample)) {
+    let mut sample = deleted(&[HO_FINALIZER]);
+    let victim = Slot::endpoint_service(&account(), "victim");
+    sample.shows(victim.clone(), endpoint_service("victim"));
+    forge(&mut sample);
+    let decision = teardown(sample.basis(), soon()).unwrap();
+    let touched = decision.steps.iter().find(|step| step.writes() && step.key == victim);
+    assert!(touched.is_none(), "{touched:?}");
+    assert!(decision.steps.iter().any(|step| step.key == victim && step.left()));
+}
+
+#[rstest]
+#[case::of_another(DeletedCluster::OfAnother)]
+#[case::unknown(DeletedCluster::Unknown)]
+fn nothing_is_deleted_for_a_cluster_that_is_not_known(#[case] cluster: DeletedCluster) {
+    let mut sample = deleted(&[HO_FINALIZER]);
+    sample.inputs.identity = Err(Problem::new(Reason::IdentityMismatch, "x"));
+    sample.inputs.deleted_cluster = cluster;
+    let decision = teardown(sample.basis(), soon()).unwrap();
+    assert!(decision.steps.is_empty() && decision.nothing_left());
+}
+
+#[test]
+fn junk_name_of_a_load_balancer_is_only_a_name() {
+    let mut sample = deleted(&[HO_FINALIZER]);
+    let junk = "x\n&Action=DeleteEverything";
+    sample.cr.spec.network_load_balancer_name = junk.into();
+    sample.observes(Slot::endpoint_service(&account(), junk), Observed::Absent);
+    let decision = teardown(sample.basis(), soon()).unwrap();
+    let body: Value = json!(decision);
+    assert!(
+        body.to_string().contains("DeleteEverything"),
+        "it is looked for as it is"
+    );
+    assert_eq!(
+        decision.steps.iter().filter(|step| step.writes()).count(),
+        1,
+        "that of the Service"
+    );
+}

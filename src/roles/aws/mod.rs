@@ -1,0 +1,93 @@
+//! Platform `aws`: HyperShift's private clusters on AWS.
+
+mod ho;
+mod management_cluster;
+
+use std::sync::Arc;
+
+use kube::core::ApiResource;
+
+use super::Foundation;
+use crate::api::{AWSEndpointService, Role};
+use crate::aws::api::client::{Client, Connection};
+use crate::aws::calls::Calls;
+use crate::aws::credentials::SessionCache;
+use crate::aws::slot::Scope as Account;
+use crate::config::Aws;
+use crate::controllers::aws::access::{AwsContext, Context};
+use crate::engine::observation_cache::ObservationCache;
+use crate::http::ReadinessItem;
+use crate::preview::{Object, RolePlan};
+use crate::runtime::watch::Scope;
+
+/// How AWS is reached, and as whom.
+#[derive(Clone)]
+pub struct AwsConnection {
+    /// The settings.
+    pub settings: Aws,
+    /// What all identities share.
+    pub connection: Connection,
+    /// The sessions of the process' own identity.
+    pub sessions: SessionCache,
+}
+
+/// What a role has learned before it leads.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The account of the process' own identity.
+    account: String,
+    /// The name of the management cluster's infrastructure, where it has one.
+    infrastructure: Option<String>,
+}
+
+pub(super) fn resource() -> ApiResource {
+    ApiResource::erase::<AWSEndpointService>(&())
+}
+
+pub(super) fn rights(role: Role) -> Vec<&'static str> {
+    match role {
+        Role::Ho => vec![ho::RIGHTS],
+        Role::Cpo => Vec::new(),
+    }
+}
+
+pub(super) async fn prepare(aws: &AwsConnection, kube: &kube::Client, item: &ReadinessItem) -> Prepared {
+    management_cluster::wait_for(aws, kube, item).await
+}
+
+pub(super) async fn run(
+    foundation: &Foundation<'_>,
+    aws: &AwsConnection,
+    prepared: Prepared,
+    scope: Scope,
+) -> anyhow::Result<()> {
+    ho::run(foundation, aws, prepared, scope).await
+}
+
+pub(super) async fn dry_run(
+    foundation: &Foundation<'_>,
+    aws: &AwsConnection,
+    object: &Object,
+) -> anyhow::Result<RolePlan> {
+    let prepared = management_cluster::read(aws, &foundation.kube).await?;
+    ho::dry_run(foundation, aws, prepared, object).await
+}
+
+/// What the reconciles of a role work with, as the process' own identity.
+fn context(foundation: &Foundation<'_>, aws: &AwsConnection, account: &str) -> Context {
+    let intervals = &foundation.config.intervals;
+    let sessions = Arc::new(aws.sessions.clone());
+    let gate = Arc::clone(&foundation.gate);
+    let client = Client::new(aws.connection.clone(), sessions, account, gate);
+    let calls = Calls::new(&client, client.clone());
+    let observations = ObservationCache::new(intervals.resync, intervals.record_resync);
+    foundation.context(AwsContext::new(calls, observations))
+}
+
+/// The account and region of the management cluster.
+fn management_account(aws: &AwsConnection, prepared: &Prepared) -> Account {
+    Account {
+        account: prepared.account.clone(),
+        region: aws.settings.endpoints.region().name().to_owned(),
+    }
+}
