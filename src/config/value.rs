@@ -16,6 +16,7 @@ use crate::azure::arm::auth::CloudError;
 use crate::azure::arm::id::{self, ResourceId, SubscriptionId};
 use crate::azure::arm::scope::AzureScope;
 use crate::azure::kinds::Kind;
+use crate::engine::text::is_uuid;
 use crate::hypershift::aws::load_balancer_name::NlbMatch;
 use crate::hypershift::azure::management_scopes::ManagementScopes;
 use crate::hypershift::azure::names::FrontendMatch;
@@ -98,7 +99,7 @@ pub(super) fn cloud(text: &str) -> Result<&'static str, CloudError> {
 }
 
 pub(super) fn subscription(text: &str) -> Result<SubscriptionId, &'static str> {
-    let right = SubscriptionId::parse(text).ok().filter(|_| id::is_uuid(text));
+    let right = SubscriptionId::parse(text).ok().filter(|_| is_uuid(text));
     right.ok_or("not the id of a subscription, a UUID")
 }
 
@@ -110,9 +111,7 @@ pub(super) fn resource_group(text: &str) -> Result<String, &'static str> {
 /// Parses a subscription or a resource group.
 pub(super) fn scope(text: &str) -> Result<AzureScope, &'static str> {
     match AzureScope::parse(text.trim()) {
-        Ok(scope @ (AzureScope::Subscription(_) | AzureScope::Group(..)))
-            if id::is_uuid(scope.subscription().as_str()) =>
-        {
+        Ok(scope @ (AzureScope::Subscription(_) | AzureScope::Group(..))) if is_uuid(scope.subscription().as_str()) => {
             Ok(scope)
         }
         _ => Err("not a scope: write /subscriptions/ID or /subscriptions/ID/resourceGroups/NAME"),

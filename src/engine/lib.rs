@@ -24,5 +24,6 @@ pub mod resource;
 mod sample;
 #[cfg(test)]
 mod tests;
+pub mod text;
 pub mod urgency;
 mod write_queue;

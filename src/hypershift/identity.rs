@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
-use uuid::Uuid;
 
 use crate::api::hypershift::ClusterSpec;
 use crate::api::markers::CLUSTER_ANNOTATION;
 use crate::api::{ClusterRef, HostedCluster, HostedControlPlane, Paused, Reason};
+use crate::engine::text::is_uuid;
 use crate::hypershift::claims::{self, Claim, Claims, Holder};
 use crate::hypershift::names;
 use crate::hypershift::problem::Problem;
@@ -225,7 +225,7 @@ pub fn deleted_cluster(cr: &impl ResourceExt, traces: Traces<'_>, all: &Claims) 
     let of_control_plane = traces
         .control_plane
         .and_then(|found| of_spec(&found.name_any(), &found.spec).ok());
-    let formed = |identity: Option<&Identity>| identity.filter(|found| is_cluster_id(&found.cluster_id)).cloned();
+    let formed = |identity: Option<&Identity>| identity.filter(|found| is_uuid(&found.cluster_id)).cloned();
     // A HostedCluster that came after the custom resource says nothing about it.
     let came_later = hosted.as_ref().is_some_and(|hosted| hosted.newer_than(cr));
     let witness = of_hosted.clone().filter(|_| !came_later);
@@ -235,11 +235,6 @@ pub fn deleted_cluster(cr: &impl ResourceExt, traces: Traces<'_>, all: &Claims) 
         .or(judge.of_hosted(of_hosted))
         .or(judge.forgeable(of_control_plane))
         .or(judge.forgeable(formed(traces.shown)))
-}
-
-/// Whether a text has the form of a cluster id, which HyperShift makes as a UUID.
-pub fn is_cluster_id(text: &str) -> bool {
-    text.len() == 36 && Uuid::try_parse(text).is_ok()
 }
 
 /// Decides whose the resources with certain ids are.

@@ -5,8 +5,9 @@
 
 use crate::api::hypershift::{AzurePlatform, ClusterSpec};
 use crate::api::{AzurePrivateLinkServiceSpec, pause};
-use crate::azure::arm::id::{ResourceId, is_group_name, is_uuid, location};
+use crate::azure::arm::id::{ResourceId, is_group_name, location};
 use crate::azure::kinds::Kind;
+use crate::engine::text::is_uuid;
 use crate::hypershift::host_names::base_domain;
 
 /// What a control plane asks for.

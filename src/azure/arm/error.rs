@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use hyperlink_engine::failure::{CALL_BUDGET_EXHAUSTED, Class, Failure, NOT_READ_YET};
+use hyperlink_engine::text::clean;
 use serde_json::Value;
 
 /// An ARM error. `Display` shows its code and advice, which are stable; Azure's own text is for the log.
@@ -336,15 +337,6 @@ impl Failure for ArmError {
     fn with_lasting(self, lasting: bool) -> Self {
         Self { lasting, ..self }
     }
-}
-
-/// Makes foreign text harmless for logs: no control characters, no blanks before it, limited length.
-fn clean(text: &str, max_chars: usize) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .skip_while(|c| c.is_whitespace())
-        .take(max_chars)
-        .collect()
 }
 
 #[cfg(test)]

@@ -4,8 +4,6 @@ use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use uuid::Uuid;
-
 use crate::kinds::Kind;
 
 /// Why a text is not an ARM id.
@@ -41,11 +39,6 @@ fn lower_letter(c: char) -> char {
         (Some(one), None) if c.is_ascii() || !one.is_ascii() => one,
         _ => c,
     }
-}
-
-/// Whether a text has the form of a subscription's id.
-pub fn is_uuid(text: &str) -> bool {
-    text.len() == 36 && Uuid::try_parse(text).is_ok()
 }
 
 /// Whether a resource group can have this name; letters and digits may be of any script.

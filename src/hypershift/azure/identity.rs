@@ -6,9 +6,10 @@ use crate::api::hypershift::{AzurePlatform, ClusterSpec, PUBLIC_CLOUD};
 use crate::api::{AzurePrivateLinkService, HostedCluster, Reason};
 use crate::azure::arm::id::{ResourceId, same};
 use crate::azure::kinds::Kind;
+use crate::engine::text::is_uuid;
 use crate::hypershift::azure::names;
 use crate::hypershift::claims::{self, Claim, Claims, Holder};
-use crate::hypershift::identity::{IDENTITY_RETRY, Identity, is_cluster_id};
+use crate::hypershift::identity::{IDENTITY_RETRY, Identity};
 use crate::hypershift::problem::Problem;
 
 /// Why a cluster is not served by a process for `cloud`, as HostedControlPlanes spell it.
@@ -47,7 +48,7 @@ pub fn of_status(cr: &AzurePrivateLinkService) -> Option<Identity> {
     let id = cr.status.as_ref()?.private_link_service_id.as_deref()?;
     let id = ResourceId::parse_as(Kind::PrivateLinkService, id).ok()?;
     let cluster_id = names::cluster_id_of_link_service(&cr.name_any(), id.name())?;
-    is_cluster_id(cluster_id).then(|| Identity {
+    is_uuid(cluster_id).then(|| Identity {
         name: String::new(),
         cluster_id: cluster_id.to_owned(),
         infra_id: String::new(),

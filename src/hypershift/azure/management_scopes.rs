@@ -11,8 +11,9 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use crate::api::{ClusterRef, HostedCluster, Reason};
-use crate::azure::arm::id::{SubscriptionId, is_group_name, is_uuid, same};
+use crate::azure::arm::id::{SubscriptionId, is_group_name, same};
 use crate::azure::arm::scope::AzureScope;
+use crate::engine::text::is_uuid;
 use crate::hypershift::identity::IDENTITY_RETRY;
 use crate::hypershift::problem::Problem;
 
