@@ -1,7 +1,7 @@
 //! Fault rules: which calls go wrong. Decides and counts; what happens to a call (`A`) is the cloud's.
 
 use regex::{Regex, RegexBuilder};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// One rule: what it matches and what it does.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -67,6 +67,47 @@ pub enum DropWhen {
     Before,
     /// The call was applied.
     After,
+}
+
+/// Whether a call is carried out that is answered by `status` or dropped.
+pub fn applies(status: Option<u16>, drop: Option<DropWhen>) -> bool {
+    match drop {
+        Some(DropWhen::After) => true,
+        Some(DropWhen::Before) => false,
+        None => status.is_none(),
+    }
+}
+
+/// Why rules are refused.
+#[derive(Debug, thiserror::Error)]
+#[error("faults: {0}")]
+pub struct FaultError(String);
+
+/// Reads a list of rules. `wrong` names what is wrong with what a rule does.
+///
+/// # Errors
+/// An unknown key, which is named, or a value out of range.
+pub fn parse<A: DeserializeOwned>(
+    json: &[u8],
+    wrong: impl Fn(&A) -> Option<&'static str>,
+) -> Result<Vec<FaultRule<A>>, FaultError> {
+    let rules: Vec<FaultRule<A>> = serde_json::from_slice(json).map_err(|error| FaultError(error.to_string()))?;
+    for (at, rule) in rules.iter().enumerate() {
+        let never = (rule.matches.from == 0).then_some("`from` counts from 1");
+        if let Some(why) = never.or_else(|| wrong(&rule.action)) {
+            return Err(FaultError(format!("rule {at}: {why}")));
+        }
+    }
+    Ok(rules)
+}
+
+/// What is wrong with the answer that a rule sets. `has_text`: it has a code or a message.
+pub fn wrong_answer(status: Option<u16>, has_text: bool) -> Option<&'static str> {
+    match status {
+        None if has_text => Some("`code` and `message` need a `status`"),
+        Some(..=99 | 600..) => Some("`status` is no HTTP status"),
+        _ => None,
+    }
 }
 
 /// The rules in force and how often each has matched.

@@ -6,5 +6,6 @@ pub mod clock;
 pub mod connections;
 pub mod fault;
 pub mod random;
+pub mod seed;
 pub mod tls;
 pub mod wire;

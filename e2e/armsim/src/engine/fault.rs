@@ -2,14 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-pub use simulator::fault::{DropWhen, FaultMatch, PathPattern};
+use simulator::fault;
+pub use simulator::fault::{DropWhen, FaultError, FaultMatch, PathPattern};
 
 use super::error::ErrorDetail;
 
 /// One rule of the simulated Azure.
-pub type FaultRule = simulator::fault::FaultRule<FaultAction>;
+pub type FaultRule = fault::FaultRule<FaultAction>;
 /// Its rules in force.
-pub(crate) type Faults = simulator::fault::Faults<FaultAction>;
+pub(crate) type Faults = fault::Faults<FaultAction>;
 
 /// How an operation goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,39 +96,20 @@ impl FaultAction {
 
     /// Whether the call itself is carried out.
     pub(crate) fn applies(&self) -> bool {
-        match self.drop {
-            Some(DropWhen::After) => true,
-            Some(DropWhen::Before) => false,
-            None => self.status.is_none(),
-        }
+        fault::applies(self.status, self.drop)
+    }
+
+    fn wrong(&self) -> Option<&'static str> {
+        let has_text = self.code.is_some() || self.message.is_some();
+        let misplaced = self.operation_error.is_some() && self.operation != Some(OperationFaultKind::Fail);
+        fault::wrong_answer(self.status, has_text)
+            .or(misplaced.then_some("`operation_error` needs `operation` to be `fail`"))
     }
 }
 
-/// Why rules are refused.
-#[derive(Debug, thiserror::Error)]
-#[error("faults: {0}")]
-pub struct FaultError(String);
-
 /// Reads a list of rules. The error names an unknown key.
 pub fn parse_faults(json: &[u8]) -> Result<Vec<FaultRule>, FaultError> {
-    let rules: Vec<FaultRule> = serde_json::from_slice(json).map_err(|error| FaultError(error.to_string()))?;
-    for (at, rule) in rules.iter().enumerate() {
-        let fail = |why: &str| Err(FaultError(format!("rule {at}: {why}")));
-        if rule.matches.from == 0 {
-            return fail("`from` counts from 1");
-        }
-        let answer = rule.action.code.is_some() || rule.action.message.is_some();
-        if answer && rule.action.status.is_none() {
-            return fail("`code` and `message` need a `status`");
-        }
-        if rule.action.status.is_some_and(|status| !(100..=599).contains(&status)) {
-            return fail("`status` is no HTTP status");
-        }
-        if rule.action.operation_error.is_some() && rule.action.operation != Some(OperationFaultKind::Fail) {
-            return fail("`operation_error` needs `operation` to be `fail`");
-        }
-    }
-    Ok(rules)
+    fault::parse(json, FaultAction::wrong)
 }
 
 #[cfg(test)]

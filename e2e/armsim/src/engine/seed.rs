@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use simulator::seed;
+pub use simulator::seed::SeedError;
 
 /// The state to start from. What is absent has its default.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -26,24 +28,8 @@ pub struct Seed {
 impl Seed {
     /// Reads a seed. The error names the unknown key.
     pub fn parse(json: &[u8]) -> Result<Self, SeedError> {
-        serde_json::from_slice(json).map_err(|error| SeedError::Form(error.to_string()))
+        seed::parse(json)
     }
-}
-
-/// Why a seed is refused. The state stays as it was.
-#[derive(Debug, thiserror::Error)]
-pub enum SeedError {
-    /// Not the form of a seed.
-    #[error("seed: {0}")]
-    Form(String),
-    /// A resource that cannot be put.
-    #[error("seed: resource '{id}': {why}")]
-    Resource {
-        /// Its id, as given.
-        id: String,
-        /// What is wrong with it.
-        why: String,
-    },
 }
 
 /// A directory.

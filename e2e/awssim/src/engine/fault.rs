@@ -3,12 +3,13 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-pub use simulator::fault::{DropWhen, FaultMatch, PathPattern};
+use simulator::fault;
+pub use simulator::fault::{DropWhen, FaultError, FaultMatch, PathPattern};
 
 /// One rule.
-pub type FaultRule = simulator::fault::FaultRule<FaultAction>;
+pub type FaultRule = fault::FaultRule<FaultAction>;
 /// The rules in force.
-pub(crate) type Faults = simulator::fault::Faults<FaultAction>;
+pub(crate) type Faults = fault::Faults<FaultAction>;
 
 /// What a rule does. Fields combine.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -39,37 +40,18 @@ pub struct FaultAction {
 impl FaultAction {
     /// Whether the call itself is carried out.
     pub(crate) fn applies(&self) -> bool {
-        match self.drop {
-            Some(DropWhen::After) => true,
-            Some(DropWhen::Before) => false,
-            None => self.status.is_none(),
-        }
+        fault::applies(self.status, self.drop)
+    }
+
+    fn wrong(&self) -> Option<&'static str> {
+        fault::wrong_answer(self.status, self.code.is_some() || self.message.is_some())
     }
 }
-
-/// Why rules are refused.
-#[derive(Debug, thiserror::Error)]
-#[error("faults: {0}")]
-pub struct FaultError(String);
 
 /// Reads a list of rules.
 ///
 /// # Errors
 /// An unknown key, which is named, or a value out of range.
 pub fn parse_faults(json: &[u8]) -> Result<Vec<FaultRule>, FaultError> {
-    let rules: Vec<FaultRule> = serde_json::from_slice(json).map_err(|error| FaultError(error.to_string()))?;
-    for (at, rule) in rules.iter().enumerate() {
-        let fail = |why: &str| Err(FaultError(format!("rule {at}: {why}")));
-        if rule.matches.from == 0 {
-            return fail("`from` counts from 1");
-        }
-        let answer = rule.action.code.is_some() || rule.action.message.is_some();
-        if answer && rule.action.status.is_none() {
-            return fail("`code` and `message` need a `status`");
-        }
-        if rule.action.status.is_some_and(|status| !(100..=599).contains(&status)) {
-            return fail("`status` is no HTTP status");
-        }
-    }
-    Ok(rules)
+    fault::parse(json, FaultAction::wrong)
 }

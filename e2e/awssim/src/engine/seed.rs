@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use simulator::seed;
+pub use simulator::seed::SeedError;
 
 use super::switches::Switches;
 use super::throttle::ThrottleSeed;
@@ -32,24 +34,8 @@ impl Seed {
     /// # Errors
     /// Another form, an unknown key, which is named.
     pub fn parse(json: &[u8]) -> Result<Self, SeedError> {
-        serde_json::from_slice(json).map_err(|error| SeedError::Form(error.to_string()))
+        seed::parse(json)
     }
-}
-
-/// Why a seed is refused. The state stays as it was.
-#[derive(Debug, thiserror::Error)]
-pub enum SeedError {
-    /// Not the form of a seed.
-    #[error("seed: {0}")]
-    Form(String),
-    /// A thing that cannot be put.
-    #[error("seed: resource '{id}': {why}")]
-    Resource {
-        /// Its ARN, as given.
-        id: String,
-        /// What is wrong with it.
-        why: String,
-    },
 }
 
 /// An account and its IAM.
