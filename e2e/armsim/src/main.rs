@@ -1,7 +1,7 @@
 //! The command line of the simulator: parse, start, wait for a signal, stop.
 
 use std::{
-    io::{IsTerminal as _, Write as _},
+    io::Write as _,
     net::SocketAddr,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -15,9 +15,8 @@ use armsim::{
 };
 use clap::{Args, Parser};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::signal::unix::{SignalKind, signal};
+use simulator::process;
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::EnvFilter;
 
 /// A simulated Azure: Resource Manager for Private Link, private DNS and load balancers, and Entra's token endpoint.
 #[derive(Parser)]
@@ -95,27 +94,17 @@ struct CloudControllerArgs {
 
 fn main() -> anyhow::Result<ExitCode> {
     let cli = Cli::parse();
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("armsim=info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
-    allow_many_files();
-    // Fails only where a provider is installed already, and then there is one.
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?
-        .block_on(async {
-            let stop = stop_on_signal()?;
-            match cli {
-                Cli::Serve(args) => serve(args, stop).await?,
-                Cli::CloudController(args) => cloud_controller(args, stop).await?,
-                Cli::Replay(args) => return replay(&args),
-            }
-            Ok(ExitCode::SUCCESS)
-        })
+    process::run("armsim", async |stop| {
+        allow_many_files();
+        // Fails only where a provider is installed already, and then there is one.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        match cli {
+            Cli::Serve(args) => serve(args, stop).await?,
+            Cli::CloudController(args) => cloud_controller(args, stop).await?,
+            Cli::Replay(args) => return replay(&args),
+        }
+        Ok(ExitCode::SUCCESS)
+    })?
 }
 
 /// A thousand clients need more open files than many systems allow at first.
@@ -128,21 +117,6 @@ fn allow_many_files() {
     if let Err(error) = setrlimit(Resource::Nofile, all) {
         tracing::debug!(%error, "limit of open files stays");
     }
-}
-
-fn stop_on_signal() -> std::io::Result<CancellationToken> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let stop = CancellationToken::new();
-    let token = stop.clone();
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        token.cancel();
-    });
-    Ok(stop)
 }
 
 fn reference_specs() -> PathBuf {
@@ -163,9 +137,7 @@ async fn serve(args: ServeArgs, stop: CancellationToken) -> anyhow::Result<()> {
         specs: args.strict.then(|| args.specs.unwrap_or_else(reference_specs)),
     };
     let server = Server::start(options).await.context("cannot start")?;
-    let mut stdout = std::io::stdout();
-    writeln!(stdout, "{}", server.ready_line(&dir))?;
-    stdout.flush()?;
+    process::print(&server.ready_line(&dir))?;
     stop.cancelled().await;
     server.stop().await.context("cannot save the state")
 }

@@ -1,16 +1,12 @@
 //! The command line of the simulator: parse, start, wait for a signal, stop.
 
-use std::{
-    io::{IsTerminal as _, Write as _},
-    net::SocketAddr,
-    path::PathBuf,
-};
+use std::{net::SocketAddr, path::PathBuf};
 
 use anyhow::Context as _;
 use awssim::{Options, Preset, Server};
 use clap::{Args, Parser};
-use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
+use simulator::process;
+use tokio_util::sync::CancellationToken;
 
 /// A simulated AWS: PrivateLink, security groups, load balancers, Route 53 and STS.
 #[derive(Parser)]
@@ -48,21 +44,10 @@ struct ServeArgs {
 
 fn main() -> anyhow::Result<()> {
     let Cli::Serve(args) = Cli::parse();
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("awssim=info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?
-        .block_on(serve(args))
+    process::run("awssim", async |stop| serve(args, stop).await)?
 }
 
-async fn serve(args: ServeArgs) -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+async fn serve(args: ServeArgs, stop: CancellationToken) -> anyhow::Result<()> {
     let dir = std::path::absolute(&args.dir)?;
     let options = Options {
         dir: Some(dir.clone()),
@@ -74,12 +59,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
         state: args.state,
     };
     let server = Server::start(options).await.context("cannot start")?;
-    let mut stdout = std::io::stdout();
-    writeln!(stdout, "{}", server.ready_line(&dir))?;
-    stdout.flush()?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+    process::print(&server.ready_line(&dir))?;
+    stop.cancelled().await;
     server.stop().await.context("cannot save the state")
 }

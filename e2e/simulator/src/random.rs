@@ -2,6 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The seed that was given, else another one each time.
+pub fn seed(given: Option<u64>) -> u64 {
+    given.unwrap_or_else(|| uuid::Uuid::new_v4().as_u64_pair().0)
+}
+
 /// SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Random(u64);

@@ -7,21 +7,18 @@ use std::{collections::BTreeMap, sync::Arc};
 use axum::{
     Router,
     body::Bytes,
-    extract::{DefaultBodyLimit, Path, State},
-    http::{HeaderValue, Method, StatusCode, Uri, header},
+    extract::{Path, State},
+    http::{HeaderValue, StatusCode, Uri, header},
     response::{Html, IntoResponse, Response},
     routing::{get, post, put},
 };
-use http_body_util::BodyExt as _;
-use hyper::{Request, body::Incoming};
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use simulator::{
     clock::{Clock, ClockChange},
-    wire::{Dropped, WireBody, perform},
+    control::{Answered, Refused, bad, done, parse, query},
 };
-use tower::ServiceExt as _;
 
 use super::{
     Shared, Simulation, fault, http_json,
@@ -29,44 +26,13 @@ use super::{
     page::{self, Table, cell},
     token_times,
 };
-use crate::{Answer, Seed, Service, WireFault, parse_faults};
-
-/// A seed for hundreds of clusters fits.
-const MAX_BODY: usize = 64 * 1024 * 1024;
+use crate::{Answer, Seed, Service, parse_faults};
 
 type SharedState = State<Arc<Shared>>;
 
-/// A refusal in words.
-struct Refused(StatusCode, String);
-
-type Answered<T> = Result<T, Refused>;
-
-impl IntoResponse for Refused {
-    fn into_response(self) -> Response {
-        (self.0, axum::Json(json!({"error": self.1}))).into_response()
-    }
-}
-
-fn bad(message: impl ToString) -> Refused {
-    Refused(StatusCode::BAD_REQUEST, message.to_string())
-}
-
-/// Answers a request, or breaks the connection.
-///
-/// # Errors
-/// A fault rule forbids an answer.
-pub(super) async fn answer(router: Router, request: Request<Incoming>) -> Result<hyper::Response<WireBody>, Dropped> {
-    let mut response = router.oneshot(request).await.unwrap_or_else(|never| match never {});
-    let wire = response.extensions_mut().remove::<WireFault>().unwrap_or_default();
-    let (parts, body) = response.into_parts();
-    let body = body.collect().await.map_err(|_| Dropped)?.to_bytes();
-    let response = hyper::Response::from_parts(parts, body);
-    perform(Answer { response, wire }).await
-}
-
 /// All control calls.
 pub(super) fn router(shared: Arc<Shared>) -> Router {
-    Router::new()
+    let calls = Router::new()
         .route("/", get(index))
         .route("/seed", put(seed))
         .route("/resources", get(list_resources))
@@ -78,32 +44,8 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/reachable", get(reachable))
         .route("/clock", post(change_clock))
         .route("/msi/token", get(app_service_identity))
-        .route("/metadata/identity/oauth2/token", get(metadata_identity))
-        .fallback(
-            |uri: Uri| async move { Refused(StatusCode::NOT_FOUND, format!("no such control call: {}", uri.path())) },
-        )
-        .method_not_allowed_fallback(|method: Method, uri: Uri| async move {
-            Refused(
-                StatusCode::METHOD_NOT_ALLOWED,
-                format!("{} does not take {method}", uri.path()),
-            )
-        })
-        .layer(DefaultBodyLimit::max(MAX_BODY))
-        .with_state(shared)
-}
-
-fn parse<T: DeserializeOwned>(body: &Bytes) -> Answered<T> {
-    serde_json::from_slice(body).map_err(bad)
-}
-
-fn query<T: DeserializeOwned>(uri: &Uri) -> Answered<T> {
-    axum::extract::Query::try_from_uri(uri)
-        .map(|query| query.0)
-        .map_err(|error| bad(error.body_text()))
-}
-
-fn done() -> axum::Json<Value> {
-    axum::Json(json!({}))
+        .route("/metadata/identity/oauth2/token", get(metadata_identity));
+    simulator::control::router(calls, shared)
 }
 
 async fn seed(State(shared): SharedState, body: Bytes) -> Answered<impl IntoResponse> {

@@ -4,7 +4,6 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::{Arc, LazyLock, Mutex},
-    time::Duration,
 };
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -13,18 +12,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use simulator::{
     clock::{Clock, ClockReading},
-    connections::{self, Serving},
-    tls::{Tls, TlsError, write_private},
+    control::answer,
+    random::seed,
+    server::{self, Bound, Running, bad_state, load, save},
 };
-use tokio::{net::TcpListener, task::JoinHandle};
-use tokio_rustls::TlsAcceptor;
-use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Shared, Simulation, arm, control, jwt::SigningKey, token::TokenIssuer};
 use crate::{Preset, SimulatedAzure, SpecError, Specs};
-
-/// What a client may take from one request's end to the end of the next one's head.
-const HEAD: Duration = Duration::from_secs(240);
 
 /// How to start.
 #[derive(Debug, Clone)]
@@ -66,42 +60,15 @@ impl Default for Options {
 /// Why the simulator does not start, or does not stop cleanly.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A file or a socket.
-    #[error("{0}")]
-    Io(#[from] std::io::Error),
-    /// The test CA could not be made or read; remove `ca.pem` and `ca-key.pem` to have a new one.
-    #[error("test CA: {0}")]
-    Certificate(#[from] rcgen::Error),
-    /// TLS refused the certificate.
-    #[error("TLS: {0}")]
-    Tls(#[from] rustls::Error),
+    /// An address, a certificate or a file.
+    #[error(transparent)]
+    Server(#[from] server::StartError),
     /// No key to sign tokens with.
     #[error("cannot make a key to sign tokens with")]
     TokenKey,
-    /// The control API is for tests on this machine only.
-    #[error("--control {0}: must be a loopback address, because whoever reaches it may do anything")]
-    NotLoopback(SocketAddr),
     /// The OpenAPI files cannot be used.
     #[error("specs: {0}")]
     Specs(#[from] SpecError),
-    /// The state file cannot be used; remove it to start with an empty Azure.
-    #[error("state file {path}: {reason}")]
-    State {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-}
-
-impl From<TlsError> for StartError {
-    fn from(error: TlsError) -> Self {
-        match error {
-            TlsError::Io(error) => Self::Io(error),
-            TlsError::Certificate(error) => Self::Certificate(error),
-            TlsError::Tls(error) => Self::Tls(error),
-        }
-    }
 }
 
 /// A running simulator. Dropping it ends it without saving; [`Server::stop`] is the clean way.
@@ -118,9 +85,7 @@ pub struct Server {
     pub ca_pem: String,
     shared: Arc<Shared>,
     state: Option<PathBuf>,
-    stop: CancellationToken,
-    tasks: Vec<JoinHandle<()>>,
-    _stop_on_drop: DropGuard,
+    running: Running,
 }
 
 /// The content of the state file.
@@ -140,69 +105,51 @@ impl Server {
     /// # Errors
     /// Addresses that are taken, a directory that cannot be written, a state file that cannot be read.
     pub async fn start(options: Options) -> Result<Self, StartError> {
-        if !options.control.ip().is_loopback() {
-            return Err(StartError::NotLoopback(options.control));
-        }
-        if let Some(dir) = &options.dir {
-            std::fs::create_dir_all(dir)?;
-        }
-        let tls = Tls::new(
-            "armsim",
-            options.dir.as_deref(),
-            options.listen.ip(),
-            &options.tls_names,
-        )?;
+        let dir = options.dir.as_deref();
+        let addresses = (options.listen, options.control);
+        let bound = Bound::new("armsim", dir, addresses, &options.tls_names).await?;
         let (mut azure, clock, key) = initial(&options)?;
         if let Some(dir) = &options.specs {
             azure.check_against(Specs::shared(dir)?);
         }
-        let listener = TcpListener::bind(options.listen).await?;
-        let control_listener = TcpListener::bind(options.control).await?;
-        let (listen, control) = (listener.local_addr()?, control_listener.local_addr()?);
-        let arm = format!("https://{listen}");
+        let (arm, control) = (bound.https.clone(), bound.control.clone());
+        let identity = format!("{control}/msi/token");
         let shared = Arc::new(Shared {
-            audiences: audiences(&arm, listen.port()),
+            audiences: audiences(&arm, bound.port),
             arm: arm.clone(),
             issuer: TokenIssuer::new(key),
             simulation: Mutex::new(Simulation { azure, clock }),
         });
-        let stop = CancellationToken::new();
-        let tasks = serve_both(
-            &shared,
-            (listener, TlsAcceptor::from(tls.server)),
-            control_listener,
-            &stop,
-        );
-        let server = Self {
+        if let Some(dir) = dir {
+            let values = [
+                ("ARM", arm.as_str()),
+                ("AUTHORITY", &arm),
+                ("CONTROL", &control),
+                ("IDENTITY", &identity),
+            ];
+            bound.write_env(dir, "ARMSIM", &values)?;
+        }
+        let answering = Arc::clone(&shared);
+        let router = control::router(Arc::clone(&shared));
+        Ok(Self {
             authority: arm.clone(),
             arm,
-            control: format!("http://{control}"),
-            identity: format!("http://{control}/msi/token"),
-            ca_pem: tls.ca_pem,
+            control,
+            identity,
+            ca_pem: bound.ca_pem.clone(),
             shared,
             state: options.state,
-            _stop_on_drop: stop.clone().drop_guard(),
-            stop,
-            tasks,
-        };
-        if let Some(dir) = &options.dir {
-            std::fs::write(dir.join("env"), server.exports(dir))?;
-        }
-        Ok(server)
+            running: bound.serve(
+                move |request| arm::answer(Arc::clone(&answering), request),
+                move |request| answer(router.clone(), request),
+            ),
+        })
     }
 
     /// The line that `armsim serve` prints when it is ready.
     #[must_use]
     pub fn ready_line(&self, dir: &Path) -> Value {
         json!({"arm": self.arm, "authority": self.authority, "control": self.control, "identity": self.identity, "ca": dir.join("ca.pem")})
-    }
-
-    fn exports(&self, dir: &Path) -> String {
-        let ca = dir.join("ca.pem").display().to_string().replace('\'', r"'\''");
-        format!(
-            "export ARMSIM_ARM='{}'\nexport ARMSIM_AUTHORITY='{}'\nexport ARMSIM_CONTROL='{}'\nexport ARMSIM_IDENTITY='{}'\nexport ARMSIM_CA='{ca}'\n",
-            self.arm, self.authority, self.control, self.identity
-        )
     }
 
     /// Reads or changes the simulated Azure directly, at its own time.
@@ -216,18 +163,11 @@ impl Server {
     ///
     /// # Errors
     /// The state file could not be written.
-    pub async fn stop(mut self) -> Result<(), StartError> {
-        self.stop.cancel();
-        for task in std::mem::take(&mut self.tasks) {
-            let _ = task.await;
-        }
-        match &self.state {
-            Some(path) => self.save(path),
-            None => Ok(()),
-        }
-    }
-
-    fn save(&self, path: &Path) -> Result<(), StartError> {
+    pub async fn stop(self) -> Result<(), StartError> {
+        self.running.stop().await;
+        let Some(path) = &self.state else {
+            return Ok(());
+        };
         let simulation = self.shared.lock();
         let key = self.shared.issuer.key().to_pkcs8().ok_or(StartError::TokenKey)?;
         let saved = Saved {
@@ -236,58 +176,20 @@ impl Server {
             azure: simulation.azure.clone(),
         };
         drop(simulation);
-        let content = serde_json::to_vec(&saved).map_err(|error| bad_state(path, error))?;
-        // Never a half-written file under the name that the next start reads.
-        let mut partial = path.as_os_str().to_owned();
-        partial.push(".partial");
-        write_private(Path::new(&partial), &content)?;
-        std::fs::rename(&partial, path)?;
-        Ok(())
-    }
-}
-
-/// Serves both addresses until `stop` is cancelled.
-fn serve_both(
-    shared: &Arc<Shared>,
-    (listener, tls): (TcpListener, TlsAcceptor),
-    control_listener: TcpListener,
-    stop: &CancellationToken,
-) -> Vec<JoinHandle<()>> {
-    let serving = |tls| Serving {
-        tls,
-        head: HEAD,
-        stop: stop.clone(),
-    };
-    let arm = Arc::clone(shared);
-    let arm = move |request| arm::answer(Arc::clone(&arm), request);
-    let router = control::router(Arc::clone(shared));
-    let control = move |request| control::answer(router.clone(), request);
-    vec![
-        tokio::spawn(connections::serve(listener, serving(Some(tls)), arm)),
-        tokio::spawn(connections::serve(control_listener, serving(None), control)),
-    ]
-}
-
-fn bad_state(path: &Path, reason: impl ToString) -> StartError {
-    StartError::State {
-        path: path.to_owned(),
-        reason: reason.to_string(),
+        Ok(save(path, &saved)?)
     }
 }
 
 /// The simulated Azure, its clock and the token key: from the state file if there is one, else new.
 fn initial(options: &Options) -> Result<(SimulatedAzure, Clock, Arc<SigningKey>), StartError> {
-    let Some(path) = options.state.as_deref().filter(|path| path.exists()) else {
-        let random_seed = options
-            .random_seed
-            .unwrap_or_else(|| uuid::Uuid::new_v4().as_u64_pair().0);
+    let path = options.state.as_deref();
+    let Some((saved, path)) = load::<Saved>(path)?.zip(path) else {
         return Ok((
-            SimulatedAzure::new(options.preset, random_seed),
+            SimulatedAzure::new(options.preset, seed(options.random_seed)),
             Clock::default(),
             new_key().ok_or(StartError::TokenKey)?,
         ));
     };
-    let saved: Saved = serde_json::from_slice(&std::fs::read(path)?).map_err(|error| bad_state(path, error))?;
     let key = BASE64_STANDARD
         .decode(&saved.token_key)
         .ok()

@@ -5,56 +5,24 @@ use std::{net::Ipv4Addr, sync::Arc};
 use axum::{
     Router,
     body::Bytes,
-    extract::{DefaultBodyLimit, Path, State},
-    http::{Method, StatusCode, Uri},
-    response::{IntoResponse, Response},
+    extract::{Path, State},
+    http::{StatusCode, Uri},
+    response::IntoResponse,
     routing::{get, post, put},
 };
-use http_body_util::BodyExt as _;
-use hyper::{Request, body::Incoming};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use simulator::clock::{Clock, ClockChange};
-use simulator::wire::{Dropped, WireBody};
-use tower::ServiceExt as _;
+use simulator::control::{Answered, Refused, bad, done, parse, query};
 
 use super::Shared;
 use crate::{KubernetesService, Question, Seed, parse_faults};
 
-/// A seed for hundreds of clusters fits.
-const MAX_BODY: usize = 64 * 1024 * 1024;
-
 type SharedState = State<Arc<Shared>>;
-
-/// A refusal in words.
-struct Refused(StatusCode, String);
-
-type Answered<T> = Result<T, Refused>;
-
-impl IntoResponse for Refused {
-    fn into_response(self) -> Response {
-        (self.0, axum::Json(json!({"error": self.1}))).into_response()
-    }
-}
-
-fn bad(message: impl ToString) -> Refused {
-    Refused(StatusCode::BAD_REQUEST, message.to_string())
-}
-
-/// Answers a control call.
-///
-/// # Errors
-/// The client did not send what it promised.
-pub(super) async fn answer(router: Router, request: Request<Incoming>) -> Result<hyper::Response<WireBody>, Dropped> {
-    let response = router.oneshot(request).await.unwrap_or_else(|never| match never {});
-    let (parts, body) = response.into_parts();
-    let body = body.collect().await.map_err(|_| Dropped)?.to_bytes();
-    Ok(hyper::Response::from_parts(parts, WireBody::whole(body)))
-}
 
 /// All control calls.
 pub(super) fn router(shared: Arc<Shared>) -> Router {
-    Router::new()
+    let calls = Router::new()
         .route("/seed", put(seed))
         .route("/resources", get(list_resources))
         .route("/resources/{*id}", put(put_resource).delete(delete_resource))
@@ -62,29 +30,8 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/journal", get(read_journal).delete(clear_journal))
         .route("/faults", put(put_faults).delete(clear_faults))
         .route("/reachable", get(reachable))
-        .route("/clock", post(change_clock))
-        .fallback(
-            |uri: Uri| async move { Refused(StatusCode::NOT_FOUND, format!("no such control call: {}", uri.path())) },
-        )
-        .method_not_allowed_fallback(|method: Method, uri: Uri| async move {
-            let message = format!("{} does not take {method}", uri.path());
-            Refused(StatusCode::METHOD_NOT_ALLOWED, message)
-        })
-        .layer(DefaultBodyLimit::max(MAX_BODY))
-        .with_state(shared)
-}
-
-fn parse<T: DeserializeOwned>(body: &Bytes) -> Answered<T> {
-    serde_json::from_slice(body).map_err(bad)
-}
-
-fn query<T: DeserializeOwned>(uri: &Uri) -> Answered<T> {
-    let parsed = axum::extract::Query::try_from_uri(uri);
-    parsed.map(|query| query.0).map_err(|error| bad(error.body_text()))
-}
-
-fn done() -> axum::Json<Value> {
-    axum::Json(json!({}))
+        .route("/clock", post(change_clock));
+    simulator::control::router(calls, shared)
 }
 
 async fn seed(State(shared): SharedState, body: Bytes) -> Answered<impl IntoResponse> {
