@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
+use e2e::bench::audit::Audit;
 use e2e::hyperlink::{Hyperlink, Role};
 use e2e::shared_env::SOON;
 use e2e::{TestEnv, eventually};
@@ -24,6 +25,11 @@ impl Both {
         Ok(Self { test_env, processes })
     }
 
+    /// What is asked of Kubernetes from now on.
+    pub(crate) fn audit(&self) -> Result<Audit> {
+        Audit::begin(self.test_env.control_plane().audit_log())
+    }
+
     /// How often each role's reconciles have found a custom resource ready.
     async fn ready(&self) -> Result<[u64; 2]> {
         let mut ready = [0; 2];
@@ -37,15 +43,19 @@ impl Both {
         Ok(ready)
     }
 
-    /// Waits until each role has found a custom resource ready so many times more.
+    /// Waits until each role has found a custom resource ready so many times more. Fails at once if a
+    /// process has ended.
     pub(crate) async fn find_it_ready_again(&self, times: u64) -> Result<()> {
         let before = self.ready().await?;
         eventually("more reconciles", SOON, || async {
+            if let Err(ended) = self.processes.iter().try_for_each(|one| one.process().check()) {
+                return Ok(Err(ended));
+            }
             let now = self.ready().await?;
             let more = before.iter().zip(now).map(|(before, now)| now - before);
             ensure!(more.min() >= Some(times), "{before:?}, then {now:?}");
-            Ok(())
+            Ok(Ok(()))
         })
-        .await
+        .await?
     }
 }

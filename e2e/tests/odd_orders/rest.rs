@@ -18,10 +18,6 @@ use crate::both::Both;
 const ROUNDS: u64 = 2;
 
 impl Both {
-    fn audit(&self) -> Result<Audit> {
-        Audit::begin(self.test_env.control_plane().audit_log())
-    }
-
     /// Waits until each role has reconciled the cluster some times without a read of Kubernetes.
     async fn rests(&self) -> Result<()> {
         eventually("reconciles read nothing", SOON, || async {
