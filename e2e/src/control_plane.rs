@@ -249,6 +249,11 @@ impl ControlPlane {
         self.processes.iter().map(Process::pid).collect()
     }
 
+    /// The process of the API server.
+    pub fn api_server(&self) -> Option<&Process> {
+        self.processes.iter().find(|process| process.name() == "kube-apiserver")
+    }
+
     /// Creates a ServiceAccount and its namespace, and requests a token like a Pod's.
     ///
     /// # Errors

@@ -177,6 +177,11 @@ pub struct Process {
 }
 
 impl Process {
+    /// The name it was started under.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The process id.
     pub fn pid(&self) -> u32 {
         self.pid

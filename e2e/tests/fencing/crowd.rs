@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::azure_sim::Preset;
 use e2e::hosted_cluster::HostedCluster;
 use e2e::hyperlink::Role;
-use e2e::process::signal;
+use e2e::process::Process;
 use e2e::shared_env::{control, nothing_is_left_of};
 use e2e::test_env::Call;
 use e2e::{TestEnv, scenario};
@@ -15,7 +15,7 @@ use futures::future::try_join_all;
 use serde_json::json;
 
 use crate::candidate::{Candidate, Identity, LIFE, RENEW_DEADLINE};
-use crate::evidence::{built_once, writes};
+use crate::evidence::{built_once, calls, writes};
 
 const CROWD: usize = 8;
 /// For how many seconds the API server is slow.
@@ -42,11 +42,17 @@ fn crowd_is_built_once_while_leaders_are_killed_and_replaced() {
         drop(firsts);
         for twin in &twins {
             twin.leads().await?;
+            writes(&test_env, twin).await?;
         }
+        let since = test_env.oracle().last_call().await?;
         pause_api_server(&test_env).await?;
         let (slow, replaced) = tokio::join!(slow_api_server(&test_env), replaced_one_by_one(&test_env, twins));
         slow?;
-        let _leaders = replaced?;
+        let leaders = replaced?;
+        for leader in &leaders {
+            leader.leads().await?;
+            has_built(&test_env, leader, since).await?;
+        }
 
         for cluster in &crowd {
             cluster.becomes_available(&test_env, LIFE).await?;
@@ -88,27 +94,40 @@ async fn replaced_one_by_one(test_env: &TestEnv, leaders: Vec<Candidate>) -> Res
     Ok(successors)
 }
 
-/// Lets the API server work for a seventh of the time only, for a minute.
+/// Fails if this leader, whose identity nobody else has used since call `since`, had nothing left to build.
+async fn has_built(test_env: &TestEnv, leader: &Candidate, since: u64) -> Result<()> {
+    let calls = calls(test_env, leader).await?;
+    let builds = calls.iter().any(|call| call.seq > since && call.is_write());
+    ensure!(builds, "all was built before {} led", leader.client);
+    Ok(())
+}
+
+/// Lets the API server work for less than a third of the time, for a minute.
 async fn slow_api_server(test_env: &TestEnv) -> Result<()> {
     let api_server = api_server(test_env)?;
     for _ in 0..SLOW_S {
-        signal(api_server, "STOP")?;
-        tokio::time::sleep(Duration::from_millis(860)).await;
-        signal(api_server, "CONT")?;
-        tokio::time::sleep(Duration::from_millis(140)).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        api_server.signal("STOP")?;
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        api_server.signal("CONT")?;
     }
     Ok(())
 }
 
-fn api_server(test_env: &TestEnv) -> Result<u32> {
-    let pids = test_env.control_plane().pids();
-    pids.first().copied().context("no API server")
+fn api_server(test_env: &TestEnv) -> Result<&Process> {
+    test_env.control_plane().api_server().context("no API server")
 }
 
-/// Stops the API server for as long as no leader has to give up.
+/// Stops the API server for longer than a leader waits for one answer, and not for so long that it has to give up.
+/// Fails if it answers meanwhile.
 async fn pause_api_server(test_env: &TestEnv) -> Result<()> {
-    let api_server = api_server(test_env)?;
-    signal(api_server, "STOP")?;
-    tokio::time::sleep(RENEW_DEADLINE - Duration::from_secs(2)).await;
-    signal(api_server, "CONT")
+    let (api_server, client) = (api_server(test_env)?, test_env.client()?);
+    api_server.signal("STOP")?;
+    let pause = RENEW_DEADLINE - Duration::from_millis(1_500);
+    let answer = tokio::time::timeout(pause, client.apiserver_version()).await;
+    api_server.signal("CONT")?;
+    ensure!(answer.is_err(), "answered while it was stopped: {answer:?}");
+    // The leaders renew before it is stopped once more.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    Ok(())
 }
