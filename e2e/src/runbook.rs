@@ -61,7 +61,7 @@ pub fn quotes(condition: &Condition) -> Result<()> {
         message,
         ..
     } = condition;
-    quotes_line(reason, &format!("{kind}={status} {reason}: {message}"))
+    quotes_line(reason, format!("{kind}={status} {reason}: {message}").trim_end())
 }
 
 /// Fails unless the entry of this name has this line.

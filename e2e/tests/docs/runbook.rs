@@ -22,9 +22,10 @@ fn chapter(name: &str) -> Result<Vec<Entry>> {
 fn quoted(entry: &Entry) -> Result<Vec<(&str, &str, &str)>> {
     let mut found = Vec::new();
     for line in entry.text.lines() {
-        let Some((condition, message)) = line.split_once(&format!(" {}: ", entry.name)) else {
+        let Some((condition, message)) = line.split_once(&format!(" {}:", entry.name)) else {
             continue;
         };
+        let message = message.trim_start();
         let (kind, status) = condition.split_once('=').context("no status")?;
         found.push((kind, status, message));
     }
@@ -53,7 +54,13 @@ fn every_reason_is_quoted_as_the_code_has_it() -> Result<()> {
                 "{}: {kind}={status}",
                 entry.name
             );
-            ensure!(texts.can_produce(message), "{}: nothing says {message:?}", entry.name);
+            // HyperShift has no message for what is well on AWS.
+            let is_empty = message.is_empty() && entry.name == Reason::AWSSuccess.as_str();
+            ensure!(
+                is_empty || texts.can_produce(message),
+                "{}: nothing says {message:?}",
+                entry.name
+            );
         }
     }
     Ok(())

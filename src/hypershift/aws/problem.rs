@@ -79,6 +79,8 @@ mod tests {
 
     use super::*;
     use crate::api::condition::ConditionType;
+    use crate::aws::api::error::AwsError;
+    use crate::engine::failure::Class;
 
     #[rstest]
     #[case(
@@ -110,6 +112,32 @@ mod tests {
         assert_eq!(problem.message, message);
         let successes = ConditionType::ALL.map(ConditionType::success);
         assert!(!successes.contains(&problem.reason) && problem.class.is_none() && !problem.unread);
+    }
+
+    #[rstest]
+    #[case(
+        Reason::EndpointServiceFailed,
+        "endpoint_service a1b2",
+        Class::Denied,
+        "UnauthorizedOperation",
+        "endpoint_service a1b2: UnauthorizedOperation: check the policies of the identity"
+    )]
+    #[case(
+        Reason::PrincipalsFailed,
+        "allowed_principals a1b2",
+        Class::Invalid,
+        "InvalidPrincipal",
+        "allowed_principals a1b2: InvalidPrincipal: AWS does not accept the request"
+    )]
+    fn refused_call_names_what_to_check(
+        #[case] reason: Reason,
+        #[case] subject: &str,
+        #[case] class: Class,
+        #[case] code: &'static str,
+        #[case] message: &str,
+    ) {
+        let problem = Problem::error(reason, subject, &AwsError::own(class, code));
+        assert_eq!((problem.message.as_str(), problem.class), (message, Some(class)));
     }
 
     #[test]
