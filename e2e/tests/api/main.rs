@@ -4,6 +4,7 @@
 
 #![expect(clippy::expect_used, reason = "a mistake in the table is a failure of the test")]
 
+mod aws;
 mod case;
 mod cases;
 mod schema;
