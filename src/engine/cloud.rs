@@ -3,12 +3,13 @@
 
 use std::fmt::{Debug, Display};
 use std::hash::Hash;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use super::failure::Failure;
 use super::kind_rules::KindRules;
-use super::resource::Progress;
+use super::resource::{GONE_FOR, MISSED, Progress};
 
 /// A cloud whose resources the engine reads and writes. A resource is shown as JSON, its body.
 pub trait Cloud: Debug + Default + Clone + Copy + PartialEq + Eq + Send + Sync + 'static {
@@ -33,6 +34,12 @@ pub trait Cloud: Debug + Default + Clone + Copy + PartialEq + Eq + Send + Sync +
     const VERSION_FIELD: &'static str;
     /// The rows of the shortest page of a list.
     const PAGE: usize;
+    /// See [`MISSED`].
+    const MISSED: Duration = MISSED;
+    /// See [`GONE_FOR`]. Longer than a read may be behind, and than a create may take that was not answered.
+    const GONE_FOR: Duration = GONE_FOR;
+    /// Whether a write that was not answered may show so late that earlier reads do not prove an absence.
+    const LOST_WRITES_SHOW_LATE: bool = false;
 
     /// The state that this body shows, in the cloud's word.
     fn state(body: &Value) -> Option<&str>;

@@ -37,6 +37,9 @@ pub struct KindRules<C: Cloud> {
     pub count_in_parent: Option<fn(&Value) -> Option<u64>>,
     /// Whether the cloud honours the precondition that a resource to create is new.
     pub create_if_new: bool,
+    /// Whether a resource that was never observed counts as absent only after a second read: no precondition and no name
+    /// keeps a create from making another one beside it.
+    pub confirms_absence: bool,
     /// Whether a delete holds only for the version that was read: deleting it deletes what others put into it.
     pub delete_if_unchanged: bool,
     /// Where the cloud takes one write at a time in the parent, how long a write takes there: writes are queued.
@@ -76,6 +79,7 @@ impl<C: Cloud> KindRules<C> {
         numbers_inside: None,
         count_in_parent: None,
         create_if_new: false,
+        confirms_absence: false,
         delete_if_unchanged: false,
         queued_in_parent: None,
         put_changes_parent: false,

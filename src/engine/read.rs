@@ -256,7 +256,7 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
         if self.observations.shows_late(key, now) {
             let wait = self.observations.wait_to_be_shown(key, now);
             self.in_progress(kind, key, Observed::Pending, wait)
-        } else if let Some(wait) = self.observations.missed(key, now) {
+        } else if let Some(wait) = self.observations.missed(kind, key, now) {
             self.read_failed(kind, key, missing.with_retry_after(wait))
         } else {
             self.ready(kind, key, Observed::Absent, now)

@@ -7,13 +7,14 @@ use serde_json::Value;
 
 use super::cloud::Cloud;
 
-/// A resource that this process has never observed is gone for certain after reads have shown that for this long.
+/// A resource that this process has never observed is gone for certain after reads have shown that for this long, unless
+/// the cloud's reads are further behind.
 ///
 /// Rule: D3 in `docs/compatibility.md`.
 pub const GONE_FOR: Duration = Duration::from_secs(30);
 
 /// A resource that was there and is not found counts as absent only if a second read, this long after the first, does
-/// not find it either. A read may be behind for seconds.
+/// not find it either, unless the cloud's reads are further behind. A read may be behind for seconds.
 ///
 /// Rule: D3 in `docs/compatibility.md`.
 pub const MISSED: Duration = Duration::from_secs(5);

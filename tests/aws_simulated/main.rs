@@ -14,4 +14,5 @@ mod desired;
 mod faults;
 mod life;
 mod sim;
+mod stale;
 mod strangers;

@@ -232,7 +232,7 @@ impl Process {
         Self::new(aws, "AKIACPO", crate::desired::GUEST)
     }
 
-    async fn observe(&self, reconcile: Reconcile, kind: Kind, slot: &Slot) -> Observed {
+    pub(crate) async fn observe(&self, reconcile: Reconcile, kind: Kind, slot: &Slot) -> Observed {
         let reader = Reader {
             client: &self.calls,
             observations: &self.observations,
@@ -259,7 +259,7 @@ impl Process {
         (step, outcomes.pop().unwrap())
     }
 
-    async fn wait(&self, slot: &Slot) {
+    pub(crate) async fn wait(&self, slot: &Slot) {
         let next = self.observations.next_read([slot]);
         let wait = next.map(|at| at.saturating_duration_since(Instant::now()));
         sleep(wait.unwrap_or_default().max(Duration::from_secs(1))).await;

@@ -42,7 +42,7 @@ fn put_others(aws: &SimTransport) {
         .unwrap();
 }
 
-fn live(aws: &SimTransport, kind: &str) -> Vec<Value> {
+pub(crate) fn live(aws: &SimTransport, kind: &str) -> Vec<Value> {
     let mut all = aws.resources(kind);
     all.retain(|body| !["deleted", "deleting"].contains(&text(body, "state").to_ascii_lowercase().as_str()));
     all
@@ -55,7 +55,7 @@ fn zone(aws: &SimTransport) -> Value {
     all.remove(0)
 }
 
-fn record_values(aws: &SimTransport, name: &str) -> Vec<String> {
+pub(crate) fn record_values(aws: &SimTransport, name: &str) -> Vec<String> {
     let zone = zone(aws);
     let records = zone["records"].as_array().cloned().unwrap_or_default();
     let fits = |record: &&Value| {
@@ -67,7 +67,7 @@ fn record_values(aws: &SimTransport, name: &str) -> Vec<String> {
     values.iter().map(|value| value.as_str().unwrap().to_owned()).collect()
 }
 
-fn set_record(aws: &SimTransport, name: &str, value: &str) {
+pub(crate) fn set_record(aws: &SimTransport, name: &str, value: &str) {
     aws.change(zone(aws), |zone| {
         let records = zone["records"].as_array_mut().unwrap();
         records.retain(|record| {
@@ -84,7 +84,7 @@ fn connections() -> EndpointConnections {
     }
 }
 
-fn token(text: &str) -> ClientToken {
+pub(crate) fn token(text: &str) -> ClientToken {
     ClientToken::new(text).unwrap()
 }
 
@@ -214,7 +214,7 @@ async fn service_with_a_second_load_balancer_does_not_count_as_gone() {
     assert!(left_to_others || left.is_empty(), "said to be gone: {left:#?}");
 }
 
-fn released_records(path: &Path) -> ReleasedRecords {
+pub(crate) fn released_records(path: &Path) -> ReleasedRecords {
     let name = dns_name(&path.endpoint).unwrap().to_owned();
     ReleasedRecords {
         slot: records(&name).slot,

@@ -23,8 +23,10 @@ impl Calls {
                 Ok(found) => {
                     let found = found.iter().find(|service| service.id == id && exists(service));
                     let body = found.map(|service| shown::endpoint_service(service, region));
-                    if let Some(body) = body.filter(|body| leads_to(body, slot)) {
-                        return Ok(body);
+                    match body {
+                        Some(body) if leads_to(&body, slot) => return Ok(body),
+                        Some(_) => self.ids.forget_recorded(slot),
+                        None => {}
                     }
                 }
                 // Only a recorded id may be wrong.

@@ -4,6 +4,9 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tokio::time::Instant;
+
+use crate::cloud::GONE_AFTER;
 use crate::slot::Slot;
 
 /// The ids of resources, as far as they are known.
@@ -15,6 +18,8 @@ pub(super) struct GivenIds(Mutex<HashMap<Slot, Ids>>);
 struct Ids {
     shown: Option<String>,
     recorded: Option<String>,
+    /// Since when no read finds the resource.
+    missed: Option<Instant>,
 }
 
 impl GivenIds {
@@ -37,7 +42,10 @@ impl GivenIds {
     /// Notes an id that AWS showed; empty for a resource without.
     pub(super) fn note_shown(&self, slot: &Slot, id: &str) {
         if !id.is_empty() {
-            self.all().entry(slot.clone()).or_default().shown = Some(id.to_owned());
+            let mut all = self.all();
+            let ids = all.entry(slot.clone()).or_default();
+            ids.shown = Some(id.to_owned());
+            ids.missed = None;
         }
     }
 
@@ -48,8 +56,23 @@ impl GivenIds {
         }
     }
 
-    /// Forgets the ids of a resource that is gone.
-    pub(super) fn forget(&self, slot: &Slot) {
-        self.all().remove(slot);
+    /// Forgets an id that was recorded, and is that of another resource.
+    pub(super) fn forget_recorded(&self, slot: &Slot) {
+        if let Some(ids) = self.all().get_mut(slot) {
+            ids.recorded = None;
+        }
+    }
+
+    /// Notes that a read did not find the resource, and forgets the ids of those that are gone for long: a read by filter
+    /// alone does not prove that, so that an id is kept for the next one.
+    pub(super) fn note_missed(&self, slot: &Slot, now: Instant) {
+        let mut all = self.all();
+        if let Some(ids) = all.get_mut(slot) {
+            ids.missed.get_or_insert(now);
+        }
+        all.retain(|_, ids| {
+            let missed = ids.missed.map(|since| now.saturating_duration_since(since));
+            missed.is_none_or(|missed| missed < GONE_AFTER)
+        });
     }
 }

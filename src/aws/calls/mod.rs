@@ -17,6 +17,7 @@ use hyperlink_engine::cloud::Cloud;
 use hyperlink_engine::failure::Class;
 use hyperlink_engine::resource::Progress;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::api::client::Client;
 use crate::api::error::AwsError;
@@ -82,7 +83,7 @@ impl CloudClient<Aws> for Calls {
         let read = self.read(reconcile, slot).await;
         match &read {
             Ok(body) => self.ids.note_shown(slot, Aws::instance(body)),
-            Err(error) if error.class == Class::Gone => self.ids.forget(slot),
+            Err(error) if error.class == Class::Gone => self.ids.note_missed(slot, Instant::now()),
             Err(_) => {}
         }
         read

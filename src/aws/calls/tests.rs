@@ -208,12 +208,21 @@ async fn oldest_available_endpoint_is_shown_of_several() {
     assert_eq!(body["Others"], json!(["vpce-3", "vpce-1"]));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn recorded_endpoint_that_is_unknown_to_aws_is_gone() {
-    let sample = Sample::new([refusal(400, "InvalidVpcEndpointId.NotFound")]);
+    let sample = Sample::new([
+        answer(200, &endpoints("")),
+        refusal(400, "InvalidVpcEndpointId.NotFound"),
+        answer(200, &endpoints("")),
+        refusal(400, "InvalidVpcEndpointId.NotFound"),
+    ]);
     let calls = calls(&sample);
     let slot = Slot::vpc_endpoint(&scope(), "vpc-1", SERVICE);
     calls.note_recorded(&slot, "vpce-7");
+    let read = calls.get(reconcile(), Kind::VpcEndpoint, &slot).await;
+    assert_eq!(read.unwrap_err().class, Class::Gone);
+    assert!(calls.ids.known(&slot).is_some(), "one read proves little");
+    tokio::time::sleep(std::time::Duration::from_secs(120)).await;
     let read = calls.get(reconcile(), Kind::VpcEndpoint, &slot).await;
     assert_eq!(read.unwrap_err().class, Class::Gone);
     assert_eq!(calls.ids.known(&slot), None);

@@ -11,7 +11,6 @@ use crate::engine::client::Reconcile;
 use crate::engine::cloud::{Cloud, ResourceKind};
 use crate::engine::failure::Failure;
 use crate::engine::plan::{Step, Verb};
-use crate::engine::resource::MISSED;
 
 /// Whether everything that is gone is so for certain; what is not certain is expedited. Called before a custom resource
 /// is released, because after that nobody reads what is left.
@@ -57,10 +56,14 @@ fn went_before<R: ServedResource>(cx: &Context<R>, step: &Step<R::Cloud>, decisi
 }
 
 /// Holds back the PUT of a resource that the status shows and that one read did not find: the PUT would overwrite it.
-/// Where the cloud accepts a PUT on condition that the resource is new, that is not needed.
+/// That is not needed where the cloud accepts a PUT on condition that the resource is new, and where every absence is
+/// confirmed by a second read: there the cloud itself gives the ids, so that none is that of a slot.
 pub(super) fn hold_back<R: ServedResource>(cx: &Context<R>, cr: &R, steps: &mut [Step<R::Cloud>], now: Instant) {
     let recorded = cr.recorded_ids(cx.role);
-    let overwrites = |step: &&mut Step<R::Cloud>| step.found.is_none() && !step.kind.rules().create_if_new;
+    let overwrites = |step: &&mut Step<R::Cloud>| {
+        let rules = step.kind.rules();
+        step.found.is_none() && !rules.create_if_new && !rules.confirms_absence
+    };
     for step in steps.iter_mut().filter(overwrites) {
         let id = step.key.to_string();
         let puts =
@@ -69,7 +72,10 @@ pub(super) fn hold_back<R: ServedResource>(cx: &Context<R>, cr: &R, steps: &mut 
             continue;
         }
         let absent = cx.cloud.observations.gone_for(&step.key, now).unwrap_or_default();
-        if let Some(remaining) = MISSED.checked_sub(absent).filter(|remaining| !remaining.is_zero()) {
+        if let Some(remaining) = R::Cloud::MISSED
+            .checked_sub(absent)
+            .filter(|remaining| !remaining.is_zero())
+        {
             cx.cloud.observations.expedite(&step.key, remaining, now);
             *step = step.clone().unreadable(&<R::Cloud as Cloud>::Error::missing());
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::cloud::Cloud;
-use crate::resource::{MISSED, Observed};
+use crate::resource::Observed;
 
 /// Whether a resource was ever there, and since when it is not found.
 #[derive(Debug, Default)]
@@ -63,13 +63,19 @@ impl Absence {
         self.missed = None;
     }
 
-    /// Notes that it was not found. Returns the wait until the second read that has to confirm that; none if the
-    /// absence counts already.
-    pub(super) fn note_missed(&mut self, now: Instant) -> Option<Duration> {
-        if self.there {
+    /// Notes that a write was sent and not answered: it may have taken effect after all reads so far.
+    pub(super) fn note_lost_write(&mut self) {
+        self.gone_since = None;
+        self.never_there_since = None;
+    }
+
+    /// Notes that it was not found. Returns the wait until the second read, `apart` after the first, that has to confirm
+    /// that; none if the absence counts already. `confirms`: also of what was never there.
+    pub(super) fn note_missed(&mut self, apart: Duration, confirms: bool, now: Instant) -> Option<Duration> {
+        if self.there || (confirms && self.gone_since.is_none()) {
             self.missed.get_or_insert(now);
         }
-        let counts_at = self.missed? + MISSED;
+        let counts_at = self.missed? + apart;
         counts_at.checked_duration_since(now).filter(|wait| !wait.is_zero())
     }
 
@@ -94,16 +100,18 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::resource::MISSED;
     use crate::sample::Observed;
 
     #[tokio::test(start_paused = true)]
     async fn what_was_there_is_missed_first_and_gone_later() {
         let (mut absence, now) = (Absence::default(), Instant::now());
         let later = now + MISSED;
-        assert_eq!(absence.note_missed(now), None, "it was never there");
+        let missed = |absence: &mut Absence, now| absence.note_missed(MISSED, false, now);
+        assert_eq!(missed(&mut absence, now), None, "it was never there");
         absence.note_ready();
-        assert_eq!(absence.note_missed(now), Some(MISSED));
-        assert_eq!(absence.note_missed(later), None);
+        assert_eq!(missed(&mut absence, now), Some(MISSED));
+        assert_eq!(missed(&mut absence, later), None);
         absence.note_absent(Some(&Observed::Pending), false, later);
         assert_eq!((absence.gone_since(), absence.never_there_since()), (Some(now), None));
     }
@@ -120,6 +128,22 @@ mod tests {
         assert!(!never_there(None, true));
         assert!(!never_there(Some(&Observed::Found(Value::Null)), false));
         assert!(!never_there(Some(&Observed::Absent), false), "it was deleted before");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn absence_that_has_to_be_confirmed_is_so_once() {
+        let (mut absence, now) = (Absence::default(), Instant::now());
+        let later = now + MISSED;
+        assert_eq!(absence.note_missed(MISSED, true, now), Some(MISSED));
+        assert_eq!(absence.note_missed(MISSED, true, later), None);
+        absence.note_absent(None::<&Observed>, false, later);
+        assert_eq!(absence.note_missed(MISSED, true, later), None);
+        absence.note_lost_write();
+        assert_eq!(
+            absence.note_missed(MISSED, true, later),
+            Some(MISSED),
+            "it may be there"
+        );
     }
 
     #[tokio::test(start_paused = true)]

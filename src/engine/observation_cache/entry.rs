@@ -9,10 +9,10 @@ use super::observation::{Hold, Observation};
 use super::unreported::Unreported;
 use super::writes::Writes;
 use super::{Operation, SHOWS_LATE};
-use crate::cloud::Cloud;
-use crate::failure::Failure;
+use crate::cloud::{Cloud, ResourceKind};
+use crate::failure::{Class, Failure};
 use crate::plan::Change;
-use crate::resource::{GONE_FOR, Observed};
+use crate::resource::Observed;
 
 /// How long reads have to find nothing until an accepted DELETE whose end is not known counts as executed. A read may
 /// be behind for seconds.
@@ -96,6 +96,9 @@ impl<C: Cloud> CacheEntry<C> {
     /// Notes a failed write, as `failure` shows it. Returns the wait.
     pub(super) fn note_failed_write(&mut self, failure: Observed<C>, error: &C::Error, now: Instant) -> Duration {
         let wait = self.backoff.note_write(error, now);
+        if C::LOST_WRITES_SHOW_LATE && error.class() == Class::Down {
+            self.observation.absence.note_lost_write();
+        }
         self.observation.note_failed(failure, wait, now);
         wait
     }
@@ -106,7 +109,8 @@ impl<C: Cloud> CacheEntry<C> {
         if self.writes.is_deleting() {
             return None;
         }
-        let wait = self.observation.absence.note_missed(now)?;
+        let confirms = self.kind.rules().confirms_absence;
+        let wait = self.observation.absence.note_missed(C::MISSED, confirms, now)?;
         // What shows it again may be a read that is behind.
         self.observation.call_in_question(now);
         Some(wait)
@@ -136,7 +140,7 @@ impl<C: Cloud> CacheEntry<C> {
             Some(delete) if delete.succeeded() => Duration::ZERO,
             Some(_) => CARRIED_OUT,
             None if self.observation.absence.was_there() => SHOWS_LATE,
-            None => GONE_FOR,
+            None => C::GONE_FOR,
         }
     }
 
@@ -150,7 +154,7 @@ impl<C: Cloud> CacheEntry<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failure::Class;
+    use crate::resource::GONE_FOR;
     use crate::sample::{Error, Kind, Observed, Operation};
 
     const HOLD: Hold = Hold {

@@ -5,8 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{CacheEntry, ObservationCache};
-use crate::cloud::{Cloud, Key};
-use crate::resource::GONE_FOR;
+use crate::cloud::{Cloud, Key, ResourceKind};
 
 impl<C: Cloud> ObservationCache<C> {
     /// Whether the resource is gone for certain: its DELETE by this process was observed to succeed, or reads have
@@ -22,7 +21,7 @@ impl<C: Cloud> ObservationCache<C> {
     /// How long until a read may make certain that the resource is gone.
     pub fn certain_in(&self, key: &C::Key, now: Instant) -> Duration {
         let certain_at = self.ask(key, CacheEntry::surely_gone_at).flatten();
-        certain_at.map_or(GONE_FOR, |at| at.saturating_duration_since(now).min(GONE_FOR))
+        certain_at.map_or(C::GONE_FOR, |at| at.saturating_duration_since(now).min(C::GONE_FOR))
     }
 
     /// Whether the cloud took a DELETE of the resource from this process, which has not failed.
@@ -51,7 +50,10 @@ impl<C: Cloud> ObservationCache<C> {
     /// Notes that the resource was not found. Returns the wait until the second read that has to confirm that; none if
     /// the absence counts already. It counts at once if the resource was not there before, or if this process deletes
     /// it.
-    pub fn missed(&self, key: &C::Key, now: Instant) -> Option<Duration> {
+    pub fn missed(&self, kind: C::Kind, key: &C::Key, now: Instant) -> Option<Duration> {
+        if kind.rules().confirms_absence {
+            return self.update(kind, key, now, |entry| entry.note_missed(now));
+        }
         self.edit(key, |entry| entry.note_missed(now)).flatten()
     }
 

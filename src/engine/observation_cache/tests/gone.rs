@@ -54,7 +54,11 @@ async fn what_was_deleted_here_is_gone_by_how_that_ended(#[case] ended: Option<b
 async fn what_was_there_is_missed_before_it_counts_as_absent() {
     let (observations, now) = (observations(), Instant::now());
     let at = |s| now + Duration::from_secs(s);
-    let missed = |s| observations.missed(&key(), at(s)).map(|wait| wait.as_secs());
+    let missed = |s| {
+        observations
+            .missed(Kind::Plain, &key(), at(s))
+            .map(|wait| wait.as_secs())
+    };
     assert_eq!(missed(0), None, "never seen");
     observations.ready(Kind::Guarded, &key(), Observed::Found(Value::Null), at(0));
     assert_eq!([missed(10), missed(12), missed(15)], [Some(5), Some(3), None]);
