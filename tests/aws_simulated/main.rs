@@ -13,6 +13,7 @@
 mod desired;
 mod faults;
 mod life;
+mod lost;
 mod sim;
 mod stale;
 mod strangers;

@@ -1,11 +1,12 @@
-//! Security groups are read by name and VPC. A new one gets its rules by a call of its own.
+//! Security groups are read by name and VPC, and by id where that does not show the one that is known. A new one gets
+//! its rules by a call of its own.
 
-use hyperlink_engine::client::{Reconcile, WriteError, WriteTarget};
+use hyperlink_engine::client::{Execution, Reconcile, WriteError, WriteTarget};
 use hyperlink_engine::cloud::Key;
 use serde_json::{Value, json};
 
-use super::endpoint_service::with_tags;
-use super::{Calls, Written, put_to, shown};
+use super::endpoint_service::{is_no_such_id, with_tags};
+use super::{Calls, Written, accepted, put_to, shown};
 use crate::api::error::AwsError;
 use crate::body::{tags, text};
 use crate::cloud::Aws;
@@ -18,15 +19,22 @@ impl Calls {
     pub(super) async fn security_group(&self, reconcile: Reconcile, slot: &Slot) -> Result<Value, AwsError> {
         let vpc = slot.container().unwrap_or_default();
         let filters = vec![filter("group-name", slot.name()), filter("vpc-id", vpc)];
-        let found = self
+        let mut found = self
             .ec2
             .security_groups(reconcile, &Selection::Filters(filters))
             .await?;
         // The filter takes wildcards.
-        let found = found
-            .iter()
-            .find(|group| group.name == slot.name() && group.vpc_id.as_deref() == Some(vpc));
-        found.map(shown::security_group).ok_or_else(AwsError::missing)
+        found.retain(|group| group.name == slot.name() && group.vpc_id.as_deref() == Some(vpc));
+        // It may be behind.
+        if let Some(id) = self.ids.known(slot).filter(|_| found.is_empty()) {
+            match self.ec2.security_groups(reconcile, &Selection::id(&id)).await {
+                Ok(by_id) => found = by_id,
+                Err(error) if is_no_such_id(&error) => {}
+                Err(error) => return Err(error),
+            }
+            found.retain(|group| group.name == slot.name() && group.vpc_id.as_deref() == Some(vpc));
+        }
+        found.first().map(shown::security_group).ok_or_else(AwsError::missing)
     }
 
     /// Creates a security group, or changes what differs.
@@ -36,31 +44,36 @@ impl Calls {
         target: WriteTarget<'_, Aws>,
         body: &Value,
     ) -> Written {
-        let found = match target.found {
-            Some(found) => {
-                if with_tags(found, body) != tags(found) {
-                    self.ec2
-                        .create_tags(reconcile, &self.id_of(target)?, &tags(body))
-                        .await?;
-                }
-                found.clone()
-            }
-            None => {
-                let new = NewSecurityGroup {
-                    name: text(body, "GroupName").to_owned(),
-                    description: text(body, "Description").to_owned(),
-                    vpc_id: text(body, "VpcId").to_owned(),
-                    tags: tags(body),
-                };
-                let id = self.ec2.create_security_group(reconcile, &new).await?;
-                json!({"Id": id, "GroupName": new.name, "VpcId": new.vpc_id, "Rules": []})
-            }
+        let Some(found) = target.found else {
+            return self.create_security_group(reconcile, body).await;
         };
-        self.change_rules(reconcile, &found, body).await?;
+        let all_tags = with_tags(found, body);
+        if all_tags != tags(found) {
+            let id = self.id_of(target)?;
+            self.ec2.create_tags(reconcile, &id, &tags(body)).await?;
+        }
+        self.change_rules(reconcile, found, body).await?;
         let mut changed = found.clone();
-        changed["Tags"] = json!(with_tags(&found, body));
+        changed["Tags"] = json!(all_tags);
         changed["Rules"] = body["Rules"].clone();
         Ok(put_to(changed))
+    }
+
+    /// Creates a security group with its rules. Without its rules it is created even so: the next put reports why.
+    async fn create_security_group(&self, reconcile: Reconcile, body: &Value) -> Written {
+        let new = NewSecurityGroup {
+            name: text(body, "GroupName").to_owned(),
+            description: text(body, "Description").to_owned(),
+            vpc_id: text(body, "VpcId").to_owned(),
+            tags: tags(body),
+        };
+        let id = self.ec2.create_security_group(reconcile, &new).await?;
+        let mut created = json!({"Id": id, "GroupName": new.name, "VpcId": new.vpc_id, "Tags": new.tags, "Rules": []});
+        if self.change_rules(reconcile, &created, body).await.is_err() {
+            return Ok(accepted(Some(created), Execution::Running));
+        }
+        created["Rules"] = body["Rules"].clone();
+        Ok(put_to(created))
     }
 
     /// Opens before it closes.
