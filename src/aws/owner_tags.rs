@@ -60,11 +60,22 @@ impl OwnerTags {
             .is_some_and(|owner| *owner != self.cluster_id)
     }
 
+    /// The value that a tag should have; none for the owner's tag, and one that should not be there.
+    pub fn value(&self, key: &str) -> Option<&str> {
+        self.others.get(key).map(String::as_str)
+    }
+
     /// Whether the body lacks a tag, or shows another value. The owner's tag is not among them: HyperShift's own
     /// controllers do not set it.
     pub fn differ(&self, body: &Value) -> bool {
+        self.differ_beside(None, body)
+    }
+
+    /// Whether the body lacks a tag beside this one, or shows another value.
+    pub fn differ_beside(&self, key: Option<&str>, body: &Value) -> bool {
         let current = tags(body);
-        self.others.iter().any(|(key, value)| current.get(key) != Some(value))
+        let mut others = self.others.iter().filter(|(other, _)| Some(other.as_str()) != key);
+        others.any(|(key, value)| current.get(key) != Some(value))
     }
 }
 

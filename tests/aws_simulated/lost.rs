@@ -77,7 +77,12 @@ async fn endpoint_that_the_last_create_made_is_deleted() {
         path.cpo
             .reconcile(&desired, |observed| ensure_present(&desired, observed))
             .await;
-        let drops = path.aws.journal().iter().filter(|entry| entry.path.ends_with("/CreateVpcEndpoint")).count();
+        let drops = path
+            .aws
+            .journal()
+            .iter()
+            .filter(|entry| entry.path.ends_with("/CreateVpcEndpoint"))
+            .count();
         if drops == 5 {
             path.aws
                 .set_faults(&fault("/CreateVpcEndpoint$", 1, &json!({"drop": "after"})));

@@ -17,3 +17,4 @@ mod lost;
 mod sim;
 mod stale;
 mod strangers;
+mod tags;

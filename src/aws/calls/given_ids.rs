@@ -3,11 +3,17 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::cloud::GONE_AFTER;
 use crate::slot::Slot;
+
+/// How long a resource without any tag may be a new one whose tags do not show yet.
+///
+/// Source: <https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html>
+const TAGS_SHOW_LATE: Duration = Duration::from_secs(60);
 
 /// The ids of resources, as far as they are known.
 #[derive(Debug, Default)]
@@ -20,6 +26,8 @@ struct Ids {
     recorded: Option<String>,
     /// Since when no read finds the resource.
     missed: Option<Instant>,
+    /// The id of a resource without tags, and since when it is read so.
+    untagged: Option<(String, Instant)>,
 }
 
 impl GivenIds {
@@ -54,6 +62,21 @@ impl GivenIds {
         if !id.is_empty() {
             self.all().entry(slot.clone()).or_default().recorded = Some(id.to_owned());
         }
+    }
+
+    /// Notes a read that showed a resource, with its id if it had no tags. Returns whether tags may show later: whoever
+    /// made it, this process or an earlier one, created it with tags.
+    pub(super) fn tags_pending(&self, slot: &Slot, untagged: Option<&str>, now: Instant) -> bool {
+        let mut all = self.all();
+        let ids = all.entry(slot.clone()).or_default();
+        let Some(id) = untagged else {
+            ids.untagged = None;
+            return false;
+        };
+        let known = ids.untagged.take().filter(|(known, _)| known == id);
+        let (id, since) = known.unwrap_or_else(|| (id.to_owned(), now));
+        ids.untagged = Some((id, since));
+        now.saturating_duration_since(since) < TAGS_SHOW_LATE
     }
 
     /// Forgets an id that was recorded, and is that of another resource.

@@ -4,6 +4,7 @@
 use hyperlink_engine::client::{Execution, Reconcile, WriteError, WriteTarget};
 use hyperlink_engine::cloud::Key;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::endpoint_service::{is_no_such_id, with_tags};
 use super::{Calls, Written, accepted, put_to, shown};
@@ -34,7 +35,13 @@ impl Calls {
             }
             found.retain(|group| group.name == slot.name() && group.vpc_id.as_deref() == Some(vpc));
         }
-        found.first().map(shown::security_group).ok_or_else(AwsError::missing)
+        let group = found.first().ok_or_else(AwsError::missing)?;
+        let mut body = shown::security_group(group);
+        let untagged = group.tags.is_empty().then_some(group.id.as_str());
+        if self.ids.tags_pending(slot, untagged, Instant::now()) {
+            body["TagsPending"] = json!(true);
+        }
+        Ok(body)
     }
 
     /// Creates a security group, or changes what differs.

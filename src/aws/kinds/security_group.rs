@@ -1,7 +1,7 @@
 //! The security group of an endpoint: who may connect to it.
 //!
 //! Body: `Id`, `GroupName`, `VpcId`, `Tags`, and `Rules`, a rule for each range: `Protocol`, `FromPort`, `ToPort`,
-//! `Range`, `Description`. To create one, `Description` too.
+//! `Range`, `Description`; `TagsPending` where no tag is shown yet. To create one, `Description` too.
 
 use std::collections::BTreeSet;
 
@@ -19,6 +19,8 @@ use crate::slot::Slot;
 /// What the engine has to know of security groups.
 pub const RULES: Rules = Rules {
     create_if_new: true,
+    // Whose it is shows by its tags.
+    completed: |body| body["TagsPending"] != true,
     in_use: Some("DependencyViolation"),
     shows_predecessor: true,
     ..Rules::DEFAULT
@@ -101,6 +103,14 @@ fn rules(body: &Value) -> impl Iterator<Item = (IngressRule, bool)> + '_ {
     })
 }
 
+impl SecurityGroup {
+    /// The tag that is not written while nothing else proves whose the group is.
+    fn kept_tag(&self, current: &Value) -> Option<&str> {
+        let is_proof = !self.owner_tags.prove(current);
+        is_proof.then_some(self.cluster_tag.as_str())
+    }
+}
+
 impl Owned<Aws> for SecurityGroup {
     fn kind(&self) -> Kind {
         Kind::SecurityGroup
@@ -110,13 +120,16 @@ impl Owned<Aws> for SecurityGroup {
         &self.slot
     }
 
-    /// Its name, its VPC and a tag of the cluster are all right: that of HyperShift, which the user may have replaced, or
-    /// that of the owner.
+    /// Its name, its VPC and a tag of the cluster are all right: that of HyperShift, which has the user's value where the
+    /// user gives one, or that of the owner.
     fn is_owned(&self, current: &Value) -> bool {
-        let tag = tags(current).remove(&self.cluster_tag);
+        let tags = tags(current);
+        let tag = tags.get(&self.cluster_tag).map(String::as_str);
+        let is_of_cluster =
+            tag.is_some_and(|tag| tag == "owned" || self.owner_tags.value(&self.cluster_tag) == Some(tag));
         text(current, "GroupName") == self.slot.name()
             && Some(text(current, "VpcId")) == self.slot.container()
-            && (tag.as_deref() == Some("owned") || self.owner_tags.prove(current))
+            && (is_of_cluster || self.owner_tags.prove(current))
             && !self.owner_tags.deny(current)
     }
 }
@@ -126,13 +139,20 @@ impl Resource<Aws> for SecurityGroup {
         let change = RuleChange::between(Some(current), &self.body(None));
         let rules = [
             (!change.is_empty(), Difference::of("Rules")),
-            (self.owner_tags.differ(current), Difference::of("Tags")),
+            (
+                self.owner_tags.differ_beside(self.kept_tag(current), current),
+                Difference::of("Tags"),
+            ),
         ];
         let differing = rules.into_iter().filter(|(differs, _)| *differs);
         differing.map(|(_, difference)| difference).collect()
     }
 
-    fn body(&self, _: Option<&Value>) -> Value {
+    fn body(&self, current: Option<&Value>) -> Value {
+        let mut tags = self.owner_tags.all();
+        if let Some(kept) = current.and_then(|current| self.kept_tag(current)) {
+            tags.remove(kept);
+        }
         let rules = self.ranges.iter().map(|range| {
             json!({"Protocol": "tcp", "FromPort": self.port, "ToPort": self.port, "Range": range.trunc().to_string(),
                 "Description": RULE_DESCRIPTION})
@@ -141,7 +161,7 @@ impl Resource<Aws> for SecurityGroup {
             "GroupName": self.slot.name(),
             "VpcId": self.slot.container(),
             "Description": GROUP_DESCRIPTION,
-            "Tags": self.owner_tags.all(),
+            "Tags": tags,
             "Rules": rules.collect::<Vec<_>>(),
         })
     }
@@ -230,6 +250,39 @@ mod tests {
         let mut wide = rule(443, "10.0.0.0/16", "Control plane service");
         wide["FromPort"] = json!(0);
         assert_eq!(change(&["10.0.0.0/16"], &[wide]).0, ["10.0.0.0/16"]);
+    }
+
+    /// The user gives a tag with the key of the cluster tag.
+    fn with_user_tag() -> SecurityGroup {
+        let group = desired(&[]);
+        let user = Tags::from([(group.cluster_tag.clone(), "mine".to_owned())]);
+        SecurityGroup {
+            owner_tags: OwnerTags::new("id", Tags::new(), &user, Precedence::User),
+            ..group
+        }
+    }
+
+    #[test]
+    fn users_value_of_the_cluster_tag_is_a_proof_like_hypershifts() {
+        let mut body = shown(&[]);
+        for (value, owned) in [("mine", true), ("owned", true), ("shared", false)] {
+            body["Tags"] = json!({"kubernetes.io/cluster/infra": value});
+            assert_eq!(with_user_tag().is_owned(&body), owned, "{value}");
+        }
+    }
+
+    #[test]
+    fn cluster_tag_is_repaired_only_where_the_owners_tag_shows() {
+        let group = with_user_tag();
+        let mut body = shown(&[]);
+        assert_eq!(group.differs(&body), []);
+        assert_eq!(group.body(Some(&body))["Tags"], json!({CLUSTER_ID_TAG: "id"}));
+        body["Tags"][CLUSTER_ID_TAG] = json!("id");
+        assert_eq!(group.differs(&body), [Difference::of("Tags")]);
+        assert_eq!(
+            group.body(Some(&body))["Tags"]["kubernetes.io/cluster/infra"],
+            json!("mine")
+        );
     }
 
     #[rstest]
