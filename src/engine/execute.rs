@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
@@ -166,8 +167,9 @@ fn put_outcome<C: Cloud>(step: &Step<C>, observations: &ObservationCache<C>, ans
         deletes: false,
     };
     let is_new = step.found.is_none();
+    let is_ready = |body: &Value| C::progress(body) == Progress::Ready && (step.kind.rules().in_force)(body);
     match answer.shown {
-        Some(body) if answer.execution != Execution::Running && C::progress(&body) == Progress::Ready => {
+        Some(body) if answer.execution != Execution::Running && is_ready(&body) => {
             let ended = Operation { id: None, ..operation };
             observations.began(step.kind, &step.key, ended, is_new);
             observations.ready(step.kind, &step.key, Observed::Found(body), now);
@@ -274,8 +276,6 @@ fn invalidate<C: Cloud>(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
     use crate::failure::Class;
     use crate::sample::{Error, Key, Kind, ObservationCache, Observed, Step};

@@ -65,7 +65,9 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
             Ok(row) => row,
             Err(unlisted) => return self.unlisted(kind, key, unlisted),
         };
-        let is_ready = C::progress(&row.body) == Progress::Ready && (kind.rules().completed)(&row.body);
+        let rules = kind.rules();
+        let is_done = (rules.completed)(&row.body) && (rules.in_force)(&row.body);
+        let is_ready = C::progress(&row.body) == Progress::Ready && is_done;
         match suffices {
             None if is_ready => FirstRead::Enough(self.observations.first_listed(kind, key, row)),
             Some(suffices) if is_ready && suffices(&row.body) => {

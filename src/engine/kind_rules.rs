@@ -23,8 +23,11 @@ pub struct KindRules<C: Cloud> {
     pub resync: Resync,
     /// The list that shows ready resources; none if no list is of use.
     pub list: Option<ListRules<C>>,
-    /// Whether the body of a ready resource shows it in force. Else it is in progress.
+    /// Whether the body of a ready resource shows all that decisions need. Else it is in progress, neither written nor
+    /// deleted.
     pub completed: fn(&Value) -> bool,
+    /// Whether a ready resource does its work already. Else it is waited for if nothing about it differs.
+    pub in_force: fn(&Value) -> bool,
     /// The resources that the body shows and that no read of their own shows.
     pub children: Option<Children<C>>,
     /// Whether only the parent's body shows such a resource, as one of its `children`: the parent is read in its place,
@@ -74,6 +77,7 @@ impl<C: Cloud> KindRules<C> {
         resync: Resync::Resource,
         list: None,
         completed: |_| true,
+        in_force: |_| true,
         children: None,
         shown_by_parent: false,
         numbers_inside: None,

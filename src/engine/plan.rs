@@ -208,6 +208,8 @@ fn ensure_found<C: Cloud>(desired: &dyn Resource<C>, current: &Value) -> (Verb, 
         )
     } else if state == Progress::Failed {
         (Verb::Put(desired.body(Some(current))), Why::Failed)
+    } else if !(desired.kind().rules().in_force)(current) {
+        (Verb::Wait, Why::InProgress)
     } else {
         (Verb::Keep, Why::UpToDate)
     }

@@ -182,6 +182,7 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
         let operation = self.observations.operation(key);
         let state = C::progress(&body);
         let completed = (kind.rules().completed)(&body);
+        let in_force = (kind.rules().in_force)(&body);
         self.observations.shown(key);
         if let Some(children) = kind.rules().children {
             self.observations.children_are(key, &children(&body));
@@ -197,6 +198,7 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
                 _ => self.failed_state(kind, key, observed),
             },
             (Progress::Failed, None) => self.failed_state(kind, key, observed),
+            (Progress::Ready, _) if !in_force => self.in_progress(kind, key, observed, None),
             (Progress::Ready, _) => self.ready(kind, key, observed, now),
         }
     }

@@ -14,6 +14,7 @@ mod desired;
 mod faults;
 mod life;
 mod lost;
+mod nameless;
 mod sim;
 mod stale;
 mod strangers;

@@ -21,7 +21,7 @@ use crate::slot::Slot;
 pub const RULES: Rules = Rules {
     // The time between two reads of an endpoint in progress, which takes a minute or so.
     pace: Duration::from_secs(15),
-    completed: |body| dns_name(body).is_some(),
+    in_force: |body| dns_name(body).is_some(),
     confirms_absence: true,
     proves_gone: true,
     shows_predecessor: true,

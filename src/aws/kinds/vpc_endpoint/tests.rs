@@ -79,9 +79,9 @@ fn foreign_endpoint_is_refused(#[case] pointer: &str, #[case] value: Value) {
 #[test]
 fn endpoint_without_a_name_is_not_ready() {
     let mut body = shown("available");
-    assert!((RULES.completed)(&body));
+    assert!((RULES.in_force)(&body));
     body["DnsNames"] = json!([]);
-    assert!(!(RULES.completed)(&body));
+    assert!(!(RULES.in_force)(&body));
 }
 
 /// The zone of a test's subnet: the letter after the dash.
