@@ -42,7 +42,7 @@ pub fn step_problem<C: Cloud>(step: &Step<C>, outcome: &Outcome<C>, failure: Rea
 /// Whether a step that is not complete deletes its resource; `failure` is the reason if it fails.
 fn deletes<C: Cloud>(why: &Why<C>, failure: Reason) -> bool {
     match why {
-        Why::Unwanted => true,
+        Why::Unwanted | Why::PartUnwanted => true,
         Why::InProgress | Why::Unproven => failure == Reason::DeletionFailed,
         _ => false,
     }

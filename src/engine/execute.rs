@@ -197,14 +197,18 @@ fn delete_outcome<C: Cloud>(step: &Step<C>, observations: &ObservationCache<C>, 
     if let Some(parent) = step.key.parent().filter(|_| step.kind.rules().shown_by_parent) {
         observations.expedite(&parent, wait, now);
     }
-    let operation = Operation {
-        id: answer.operation.clone(),
-        began: now,
-        deletes: true,
-    };
-    observations.began(step.kind, &step.key, operation, false);
+    // The rest stays: the next read shows the resource, though the delete is carried out.
+    let stays = step.why == Why::PartUnwanted;
+    if !stays {
+        let operation = Operation {
+            id: answer.operation.clone(),
+            began: now,
+            deletes: true,
+        };
+        observations.began(step.kind, &step.key, operation, false);
+    }
     observations.in_progress(step.kind, &step.key, Observed::Pending, wait, now);
-    if answer.execution != Execution::NothingThere {
+    if answer.execution != Execution::NothingThere && !stays {
         observations.delete_accepted(&step.key, answer.operation.clone());
     }
     if answer.execution == Execution::Running {

@@ -2,6 +2,8 @@
 
 mod words;
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::cloud::{Cloud, Key, ResourceKind};
@@ -41,6 +43,8 @@ pub enum Why<C: Cloud> {
     InProgress,
     /// The resource is no longer desired.
     Unwanted,
+    /// What is owned of it is no longer desired; the rest is left to others.
+    PartUnwanted,
     /// Neither owner tags nor structure prove that the resource is owned.
     NotOurs,
     /// The resource is owned, but others use it.
@@ -170,18 +174,22 @@ pub fn ensure_present<C: Cloud>(desired: &dyn Resource<C>, observed: &Observed<C
         Observed::Pending => (Verb::Wait, Why::InProgress),
         Observed::ReadFailed(error) => (Verb::Wait, Why::Unread(error.clone())),
         Observed::WriteFailed(error) | Observed::DeleteFailed(error) => (Verb::Wait, Why::Error(error.clone())),
-        Observed::Found(current) => ensure_found(desired, current),
+        Observed::Found(current) => {
+            let own = desired.own_part(current);
+            let (verb, why) = ensure_found(desired, &own);
+            return step(desired, Some(own.into_owned()), verb, why);
+        }
     };
-    step(desired, observed, verb, why)
+    step(desired, None, verb, why)
 }
 
-fn step<C: Cloud>(of: &dyn Owned<C>, observed: &Observed<C>, verb: Verb, why: Why<C>) -> Step<C> {
+fn step<C: Cloud>(of: &dyn Owned<C>, found: Option<Value>, verb: Verb, why: Why<C>) -> Step<C> {
     Step {
         kind: of.kind(),
         key: of.key().clone(),
         verb,
         why,
-        found: observed.found().cloned(),
+        found,
     }
 }
 
@@ -224,11 +232,24 @@ pub fn ensure_absent<C: Cloud>(owned: &dyn Owned<C>, observed: &Observed<C>) -> 
         Observed::WriteFailed(_) => (Verb::Wait, Why::Unproven),
         Observed::ReadFailed(error) => (Verb::Wait, Why::Unread(error.clone())),
         Observed::DeleteFailed(error) => (Verb::Wait, Why::Error(error.clone())),
-        Observed::Found(current) if !owned.is_owned(current) => (Verb::Refuse, Why::NotOurs),
-        Observed::Found(current) if C::progress(current) == Progress::Deleting => (Verb::Wait, Why::InProgress),
-        Observed::Found(_) => (Verb::Delete, Why::Unwanted),
+        Observed::Found(current) => {
+            let own = owned.own_part(current);
+            let (verb, why) = delete_found(owned, &own);
+            return step(owned, Some(own.into_owned()), verb, why);
+        }
     };
-    step(owned, observed, verb, why)
+    step(owned, None, verb, why)
+}
+
+fn delete_found<C: Cloud>(owned: &dyn Owned<C>, own: &Cow<'_, Value>) -> (Verb, Why<C>) {
+    if !owned.is_owned(own) {
+        return (Verb::Refuse, Why::NotOurs);
+    }
+    match (C::progress(own), own) {
+        (Progress::Deleting, _) => (Verb::Wait, Why::InProgress),
+        (_, Cow::Borrowed(_)) => (Verb::Delete, Why::Unwanted),
+        (_, Cow::Owned(_)) => (Verb::Delete, Why::PartUnwanted),
+    }
 }
 
 /// What was changed about a resource.

@@ -1,5 +1,6 @@
 //! What all kinds of resources have in common: what is observed of them, and how they are compared.
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -95,6 +96,10 @@ pub trait Owned<C: Cloud>: Debug + Send + Sync {
     /// Whether `current` is owned for certain: by the owner tags, or by a structure that only this cluster's resource
     /// can have.
     fn is_owned(&self, current: &Value) -> bool;
+    /// What of it is owned, where others may have put something beside it under the same key. All of it if nothing is.
+    fn own_part<'a>(&self, current: &'a Value) -> Cow<'a, Value> {
+        Cow::Borrowed(current)
+    }
 }
 
 /// A desired resource.

@@ -4,7 +4,8 @@
 //! Body: `Records`, by name in lower case: `Type`, `TTL` in seconds, `Values`, and `SetIdentifier` where a routing
 //! policy chooses.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hyperlink_engine::kind_rules::Resync;
 use hyperlink_engine::resource::{Difference, Owned, Resource};
@@ -44,6 +45,20 @@ pub fn shown(body: &Value) -> BTreeMap<&str, &Value> {
 }
 
 impl Records {
+    /// The names whose record leads to no endpoint. Their records are neither put nor deleted.
+    pub fn foreign<'a>(&self, current: &'a Value) -> BTreeSet<&'a str> {
+        let records = shown(current).into_iter();
+        let foreign = records.filter(|(_, record)| !self.leads_to_an_endpoint(record));
+        foreign.map(|(name, _)| name).collect()
+    }
+
+    /// Whether a record is missing or wrong that is not foreign.
+    fn is_incomplete(&self, current: &Value) -> bool {
+        let (records, foreign) = (shown(current), self.foreign(current));
+        let mut own = self.slot.record_names().filter(|name| !foreign.contains(name));
+        !own.all(|name| records.get(name).is_some_and(|record| self.is_right(record)))
+    }
+
     /// Whether a record has the only value that it should have.
     fn is_right(&self, record: &Value) -> bool {
         record["Type"] == "CNAME"
@@ -78,24 +93,24 @@ impl Owned<Aws> for Records {
         &self.slot
     }
 
-    /// Each leads to an endpoint. Records are read only in a zone that is the cluster's.
+    /// Each leads to an endpoint, or at least one beside foreign ones has to be put. Records are read only in a zone
+    /// that is the cluster's.
     fn is_owned(&self, current: &Value) -> bool {
-        let records = shown(current);
-        records.values().all(|record| self.leads_to_an_endpoint(record))
+        self.foreign(current).is_empty() || self.is_incomplete(current)
     }
 }
 
 impl Resource<Aws> for Records {
     fn differs(&self, current: &Value) -> Vec<Difference> {
-        let records = shown(current);
-        let mut names = self.slot.record_names();
-        let is_right = names.all(|name| records.get(name).is_some_and(|record| self.is_right(record)));
-        (!is_right).then_some(Difference::of("Records")).into_iter().collect()
+        let differs = self.is_incomplete(current);
+        differs.then_some(Difference::of("Records")).into_iter().collect()
     }
 
-    fn body(&self, _: Option<&Value>) -> Value {
+    fn body(&self, current: Option<&Value>) -> Value {
+        let foreign = current.map(|current| self.foreign(current)).unwrap_or_default();
         let record = json!({"Type": "CNAME", "TTL": TTL, "Values": [self.target]});
-        let records: BTreeMap<&str, &Value> = self.slot.record_names().map(|name| (name, &record)).collect();
+        let names = self.slot.record_names().filter(|name| !foreign.contains(name));
+        let records: BTreeMap<&str, &Value> = names.map(|name| (name, &record)).collect();
         json!({"Records": records})
     }
 }
@@ -118,16 +133,32 @@ impl Owned<Aws> for ReleasedRecords {
         &self.slot
     }
 
+    /// One of them at least is.
     fn is_owned(&self, current: &Value) -> bool {
-        let is_own = |name: &str| {
-            let mut names = self.endpoint_names.iter();
-            names.any(|own| own.eq_ignore_ascii_case(name))
+        shown(current).values().any(|record| self.is_own(record))
+    }
+
+    fn own_part<'a>(&self, current: &'a Value) -> Cow<'a, Value> {
+        let mut records = shown(current);
+        let all = records.len();
+        records.retain(|_, record| self.is_own(record));
+        match records.is_empty() || records.len() == all {
+            true => Cow::Borrowed(current),
+            false => Cow::Owned(json!({"Records": records})),
+        }
+    }
+}
+
+impl ReleasedRecords {
+    /// Whether each value of the record is a name of the endpoint.
+    fn is_own(&self, record: &Value) -> bool {
+        let values = record["Values"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let is_name = |value: &Value| {
+            let name = value.as_str().unwrap_or_default().trim_end_matches('.');
+            self.endpoint_names.iter().any(|own| own.eq_ignore_ascii_case(name))
         };
-        shown(current).values().all(|record| {
-            let values = record["Values"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let mut names = values.iter().filter_map(Value::as_str);
-            !values.is_empty() && names.all(|value| is_own(value.trim_end_matches('.')))
-        })
+        let is_routed = record.get("SetIdentifier").is_some();
+        !is_routed && !values.is_empty() && values.iter().all(is_name)
     }
 }
 
@@ -178,8 +209,10 @@ mod tests {
     #[case::alias(json!({"Type": "CNAME", "Values": []}), false)]
     fn only_a_record_to_an_endpoint_is_put_again(#[case] record: Value, #[case] owned: bool) {
         let body = with_api(record);
-        assert_eq!(desired().differs(&body), [Difference::of("Records")]);
+        assert_eq!(desired().differs(&body).is_empty(), !owned);
         assert_eq!(desired().is_owned(&body), owned);
+        let put = desired().body(Some(&body));
+        assert_eq!(put["Records"].get("api.c.hypershift.local").is_some(), owned);
     }
 
     #[test]
@@ -199,8 +232,14 @@ mod tests {
             slot: slot(),
             endpoint_names: vec![ENDPOINT.to_owned()],
         };
-        assert!(released.is_owned(&desired().body(None)));
+        let own = desired().body(None);
+        assert!(released.is_owned(&own));
+        assert_eq!(*released.own_part(&own), own);
         let other = json!({"Type": "CNAME", "TTL": 300, "Values": [OTHER]});
-        assert!(!released.is_owned(&with_api(other)));
+        let mut mixed = with_api(other.clone());
+        let part = released.own_part(&mixed);
+        assert!(shown(&part).into_keys().eq(["*.apps.c.hypershift.local"]), "{part}");
+        mixed["Records"]["*.apps.c.hypershift.local"] = other;
+        assert!(!released.is_owned(&released.own_part(&mixed)));
     }
 }

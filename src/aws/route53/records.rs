@@ -77,7 +77,8 @@ impl Route53 {
         self.0.pages(reconcile, request, records).await
     }
 
-    /// Reads the records of these names and one type. Names next to each other in the zone cost one request.
+    /// Reads the record of each of these names, whatever its type: a CNAME stands alone. Names next to each other in the
+    /// zone cost one request.
     ///
     /// # Errors
     /// AWS's. `NoSuchHostedZone`: there is no such zone.
@@ -86,7 +87,6 @@ impl Route53 {
         reconcile: Reconcile,
         zone_id: &str,
         names: &[&str],
-        kind: &str,
     ) -> Result<Vec<RecordSet>, AwsError> {
         let mut names: Vec<&str> = names
             .iter()
@@ -96,11 +96,8 @@ impl Route53 {
         let mut found: Vec<RecordSet> = Vec::new();
         let mut rest = names.as_slice();
         while let Some((first, others)) = rest.split_first() {
-            let (page, is_last) = self.page_from(reconcile, zone_id, first, kind).await?;
-            let shown = |name: &str| {
-                page.iter()
-                    .find(|one| one.kind == kind && one.name.eq_ignore_ascii_case(name))
-            };
+            let (page, is_last) = self.page_from(reconcile, zone_id, first).await?;
+            let shown = |name: &str| page.iter().find(|one| one.name.eq_ignore_ascii_case(name));
             found.extend(shown(first).cloned());
             // What a page does not show may be on the next one, unless there is none.
             let on_page = others
@@ -113,19 +110,15 @@ impl Route53 {
         Ok(found)
     }
 
-    /// Reads a page of records, from this name and type on; whether it is the last one.
+    /// Reads a page of records, from this name on; whether it is the last one.
     async fn page_from(
         &self,
         reconcile: Reconcile,
         zone_id: &str,
         name: &str,
-        kind: &str,
     ) -> Result<(Vec<RecordSet>, bool), AwsError> {
         let path = ["hostedzone", zone_segment(zone_id)?, "rrset"];
-        let query = Form::default()
-            .with("maxitems", PAGE)
-            .with("name", name)
-            .with("type", kind);
+        let query = Form::default().with("maxitems", PAGE).with("name", name);
         let request = ServiceRequest::get(Action::ListResourceRecordSets, &path, query);
         let page = self.0.read(reconcile, request, records).await?;
         let is_last = page.next.is_none();

@@ -74,14 +74,13 @@ async fn records_are_read_over_all_pages() {
 }
 
 #[rstest]
-#[case::there("*.apps.c.hypershift.local", "CNAME", true)]
-#[case::with_a_dot("*.apps.c.hypershift.local.", "CNAME", true)]
-#[case::other_type("*.apps.c.hypershift.local", "A", false)]
-#[case::later_name("a.c.hypershift.local", "CNAME", false)]
+#[case::there("*.apps.c.hypershift.local", true)]
+#[case::with_a_dot("*.apps.c.hypershift.local.", true)]
+#[case::later_name("a.c.hypershift.local", false)]
 #[tokio::test]
-async fn only_records_of_the_name_and_type_are_found(#[case] name: &str, #[case] kind: &str, #[case] there: bool) {
+async fn only_records_of_the_name_are_found(#[case] name: &str, #[case] there: bool) {
     let sample = Sample::answering(&format!("{RECORDS}</ListResourceRecordSetsResponse>"));
-    let found = route53(&sample).records_named(reconcile(), "Z1", &[name], kind).await;
+    let found = route53(&sample).records_named(reconcile(), "Z1", &[name]).await;
     assert_eq!(found, Ok(there.then(apps).into_iter().collect()));
     assert!(sample.aws.requests()[0].contains("maxitems=300&name="));
 }
@@ -91,8 +90,13 @@ async fn names_beside_each_other_are_read_in_one_request() {
     let names = ["*.apps.c.hypershift.local", "api.c.hypershift.local"];
     let last = format!("{RECORDS}</ListResourceRecordSetsResponse>");
     let sample = Sample::answering(&last);
-    let found = route53(&sample).records_named(reconcile(), "Z1", &names, "CNAME").await;
-    assert_eq!(found, Ok(vec![apps()]));
+    let found = route53(&sample).records_named(reconcile(), "Z1", &names).await.unwrap();
+    let found: Vec<&str> = found.iter().map(|record| record.name.as_str()).collect();
+    assert_eq!(
+        found,
+        ["api.c.hypershift.local", "*.apps.c.hypershift.local"],
+        "whatever their type"
+    );
     let requests = sample.aws.requests();
     assert!(
         requests.len() == 1 && requests[0].contains("name=api.c.hypershift.local"),
@@ -107,7 +111,7 @@ async fn name_beyond_the_first_page_has_a_request_of_its_own() {
     let first = format!("<ListResourceRecordSetsResponse>{more}</ListResourceRecordSetsResponse>");
     let last = format!("{RECORDS}</ListResourceRecordSetsResponse>");
     let sample = Sample::new([answer(200, &first), answer(200, &last)]);
-    let found = route53(&sample).records_named(reconcile(), "Z1", &names, "CNAME").await;
+    let found = route53(&sample).records_named(reconcile(), "Z1", &names).await;
     assert_eq!(found, Ok(vec![apps()]));
     assert_eq!(sample.aws.requests().len(), 2);
 }

@@ -40,6 +40,7 @@ impl<C: Cloud> fmt::Display for Why<C> {
             Why::Unproven => f.write_str("its last write failed, and it was not read since"),
             Why::InProgress => f.write_str("an operation is under way"),
             Why::Unwanted => f.write_str("no longer desired"),
+            Why::PartUnwanted => f.write_str("no longer desired, beside what is not owned"),
             Why::NotOurs => f.write_str("not owned"),
             Why::InUse(what) => write!(f, "others use it: {what}"),
             Why::Unread(error) | Why::Error(error) => write!(f, "{error}"),
