@@ -15,6 +15,7 @@ mod faults;
 mod life;
 mod lost;
 mod nameless;
+mod principals;
 mod records;
 mod sim;
 mod stale;

@@ -7,6 +7,7 @@ mod load_balancer;
 mod principals;
 mod records;
 mod security_group;
+mod sent_principals;
 mod shown;
 mod vpc_endpoint;
 
@@ -30,6 +31,7 @@ use crate::kinds::Kind;
 use crate::route53::Route53;
 use crate::slot::Slot;
 use given_ids::GivenIds;
+use sent_principals::SentPrincipals;
 
 /// The code of a call that no kind of this slot takes.
 const UNSUPPORTED: &str = "UnsupportedCall";
@@ -46,6 +48,7 @@ pub struct Calls {
     load_balancing: LoadBalancing,
     route53: Route53,
     ids: GivenIds,
+    sent_principals: SentPrincipals,
 }
 
 impl Calls {
@@ -57,6 +60,7 @@ impl Calls {
             load_balancing: LoadBalancing(client.clone()),
             route53: Route53(zones),
             ids: GivenIds::default(),
+            sent_principals: SentPrincipals::default(),
         }
     }
 

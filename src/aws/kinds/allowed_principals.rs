@@ -50,6 +50,33 @@ impl PrincipalChange {
             removed: current.difference(&desired).cloned().collect(),
         }
     }
+
+    /// What of the change it is of use to send, where AWS has `refused` some principals lately, and `taken` others. Those
+    /// that it took and does not show are there by unique ids, if it shows as many. Such ids stay then: they would come
+    /// again, and nobody can connect as one.
+    #[must_use]
+    pub fn useful(mut self, refused: &BTreeSet<String>, taken: &BTreeSet<String>) -> Self {
+        self.added.retain(|arn| !refused.contains(arn));
+        let unique_ids = self.removed.iter().filter(|principal| is_unique_id(principal)).count();
+        if self.added.is_subset(taken) && (1..=unique_ids).contains(&self.added.len()) {
+            self.added.clear();
+            self.removed.retain(|principal| !is_unique_id(principal));
+        }
+        self
+    }
+
+    /// Whether there is nothing to send.
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty()
+    }
+}
+
+/// Whether this is how AWS shows a principal that exists no more.
+///
+/// Source: <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html#identifiers-unique-ids>
+pub fn is_unique_id(principal: &str) -> bool {
+    let mut letters = principal.bytes();
+    principal.starts_with('A') && letters.all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit())
 }
 
 impl Owned<Aws> for AllowedPrincipals {
@@ -114,6 +141,35 @@ mod tests {
     #[case("", None)]
     fn path_of_a_role_is_left_out(#[case] role: &str, #[case] principal: Option<&str>) {
         assert_eq!(without_path(role).as_deref(), principal);
+    }
+
+    #[rstest]
+    #[case("AROA1234567890EXAMPLE", true)]
+    #[case("AIDA1234567890EXAMPLE", true)]
+    #[case("arn:aws:iam::123456789012:role/r", false)]
+    #[case("*", false)]
+    #[case("", false)]
+    fn unique_id_is_no_arn(#[case] principal: &str, #[case] expected: bool) {
+        assert_eq!(is_unique_id(principal), expected);
+    }
+
+    #[test]
+    fn principal_that_is_of_no_use_is_not_sent_again() {
+        let set = |arns: &[&str]| arns.iter().map(|arn| (*arn).to_owned()).collect::<BTreeSet<_>>();
+        let change = |added: &[&str], removed: &[&str]| PrincipalChange {
+            added: set(added),
+            removed: set(removed),
+        };
+        let useful = |added: &[&str], refused: &[&str], taken: &[&str]| {
+            change(added, &["AROA1", "*"]).useful(&set(refused), &set(taken))
+        };
+        let (all, but_ids) = (["AROA1", "*"], ["*"]);
+        assert_eq!(useful(&["good", "bad"], &["bad"], &[]), change(&["good"], &all));
+        assert_eq!(useful(&["gone"], &[], &["gone"]), change(&[], &but_ids));
+        // One of them was removed by hand.
+        assert_eq!(useful(&["a", "b"], &[], &["a", "b"]), change(&["a", "b"], &all));
+        assert_eq!(useful(&["gone", "new"], &[], &["gone"]), change(&["gone", "new"], &all));
+        assert_eq!(useful(&[], &[], &["a"]), change(&[], &all));
     }
 
     #[rstest]

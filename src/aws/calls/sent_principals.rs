@@ -1,0 +1,65 @@
+//! Which principals were sent lately, and how AWS took them. It may refuse one for ever, and show a unique id in place of
+//! another one, which exists no more.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::api::error::AwsError;
+use crate::slot::Slot;
+
+/// How long it is remembered how AWS took a principal. Somebody may create it meanwhile.
+const REMEMBERED: Duration = Duration::from_secs(3_600);
+
+/// How a principal fared that was sent.
+#[derive(Debug, Clone)]
+struct Sent {
+    at: Instant,
+    /// Why AWS refused it; none if it took it.
+    error: Option<AwsError>,
+}
+
+/// The principals that were sent, by slot and ARN.
+#[derive(Debug, Default)]
+pub(super) struct SentPrincipals(Mutex<HashMap<Slot, HashMap<String, Sent>>>);
+
+impl SentPrincipals {
+    fn all(&self, now: Instant) -> MutexGuard<'_, HashMap<Slot, HashMap<String, Sent>>> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, sent| {
+            sent.retain(|_, sent| now.saturating_duration_since(sent.at) < REMEMBERED);
+            !sent.is_empty()
+        });
+        all
+    }
+
+    /// Notes that these were sent, and how AWS refused them, if it did.
+    pub(super) fn note_sent(&self, slot: &Slot, arns: &[String], error: Option<&AwsError>, now: Instant) {
+        let mut all = self.all(now);
+        let of_slot = all.entry(slot.clone()).or_default();
+        let sent = Sent {
+            at: now,
+            error: error.cloned(),
+        };
+        of_slot.extend(arns.iter().map(|arn| (arn.clone(), sent.clone())));
+    }
+
+    /// Those that AWS has refused lately, and those that it has taken.
+    pub(super) fn recent(&self, slot: &Slot, now: Instant) -> [BTreeSet<String>; 2] {
+        let all = self.all(now);
+        let of_slot = || all.get(slot).into_iter().flatten();
+        [true, false].map(|refused| {
+            let sent = of_slot().filter(|(_, sent)| sent.error.is_some() == refused);
+            sent.map(|(arn, _)| arn.clone()).collect()
+        })
+    }
+
+    /// Why AWS refused the first of these; none if it refused none of them.
+    pub(super) fn refusal(&self, slot: &Slot, arns: &BTreeSet<String>, now: Instant) -> Option<AwsError> {
+        let all = self.all(now);
+        let sent = all.get(slot)?;
+        arns.iter().find_map(|arn| sent.get(arn)?.error.clone())
+    }
+}
