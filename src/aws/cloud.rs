@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::api::error::AwsError;
 use crate::body::{state, text};
-use crate::kinds::{Kind, ListScope, endpoint_service};
+use crate::kinds::{Kind, ListScope, endpoint_service, vpc_endpoint};
 use crate::slot::{Scope, Slot};
 
 /// How long after a read that did not find a resource a second one has to confirm that: describe calls, by id or by
@@ -76,13 +76,16 @@ impl Cloud for Aws {
         Some(text(body, "State")).filter(|state| !state.is_empty())
     }
 
-    /// A state that is not known is one of somebody at work.
+    /// That of all that is shown: of several endpoints a decision may be about any.
     fn progress(body: &Value) -> Progress {
-        match state(body).as_str() {
-            "" | "available" | "active" | "active_impaired" => Progress::Ready,
-            "failed" | "rejected" | "expired" => Progress::Failed,
-            "deleting" => Progress::Deleting,
-            _ => Progress::InProgress,
+        let first = progress_of(&state(body));
+        let is_changing =
+            |endpoint: &Value| matches!(Self::progress(endpoint), Progress::InProgress | Progress::Deleting);
+        match first {
+            Progress::Ready | Progress::Failed if vpc_endpoint::candidates(body).iter().any(is_changing) => {
+                Progress::InProgress
+            }
+            first => first,
         }
     }
 
@@ -108,6 +111,16 @@ impl Cloud for Aws {
             kind,
             scope: slot.scope().clone(),
         })
+    }
+}
+
+/// A state that is not known is one of somebody at work.
+fn progress_of(state: &str) -> Progress {
+    match state {
+        "" | "available" | "active" | "active_impaired" => Progress::Ready,
+        "failed" | "rejected" | "expired" => Progress::Failed,
+        "deleting" => Progress::Deleting,
+        _ => Progress::InProgress,
     }
 }
 

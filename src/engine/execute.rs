@@ -56,6 +56,14 @@ async fn postponed<C: Cloud>(
     reconcile: Reconcile,
 ) -> Option<Outcome<C>> {
     let deletes = step.verb == Verb::Delete;
+    let replaces = matches!(step.why, Why::Replace(_));
+    if replaces
+        && observations
+            .wait_to_replace(step.kind, &step.key, Instant::now())
+            .is_some()
+    {
+        return Some(Outcome::Nothing);
+    }
     if deletes && let Some(outcome) = postponed_delete(step, client, observations, reconcile).await {
         return Some(outcome);
     }
@@ -196,6 +204,9 @@ fn delete_outcome<C: Cloud>(step: &Step<C>, observations: &ObservationCache<C>, 
     let wait = answer.retry_after.unwrap_or(step.kind.rules().pace);
     if let Some(parent) = step.key.parent().filter(|_| step.kind.rules().shown_by_parent) {
         observations.expedite(&parent, wait, now);
+    }
+    if matches!(step.why, Why::Replace(_)) {
+        observations.replaced(step.kind, &step.key, now);
     }
     // The rest stays: the next read shows the resource, though the delete is carried out.
     let stays = step.why == Why::PartUnwanted;

@@ -45,6 +45,9 @@ pub struct KindRules<C: Cloud> {
     pub confirms_absence: bool,
     /// Whether a delete holds only for the version that was read: deleting it deletes what others put into it.
     pub delete_if_unchanged: bool,
+    /// The time between the first two replacements of such a resource, which doubles with each; none if they are not
+    /// limited.
+    pub replaced_after: Option<Duration>,
     /// Where the cloud takes one write at a time in the parent, how long a write takes there: writes are queued.
     pub queued_in_parent: Option<WriteTimes>,
     /// Whether the parent's body, as it was read, is outdated once a PUT is accepted.
@@ -85,6 +88,7 @@ impl<C: Cloud> KindRules<C> {
         create_if_new: false,
         confirms_absence: false,
         delete_if_unchanged: false,
+        replaced_after: None,
         queued_in_parent: None,
         put_changes_parent: false,
         read_after_put: false,

@@ -28,6 +28,7 @@ mod operation;
 mod puts;
 mod queue;
 mod reads;
+mod replacements;
 mod stored;
 mod unreported;
 mod writes;

@@ -17,6 +17,7 @@ mod lost;
 mod nameless;
 mod principals;
 mod records;
+mod replaced;
 mod sim;
 mod stale;
 mod strangers;

@@ -15,6 +15,9 @@ use crate::ec2::{NewSecurityGroup, Rule, Selection, filter};
 use crate::kinds::security_group::{IngressRule, RULE_DESCRIPTION, RuleChange};
 use crate::slot::Slot;
 
+/// AWS's code for a call after which a group would have more rules than it may have.
+const TOO_MANY_RULES: &str = "RulesPerSecurityGroupLimitExceeded";
+
 impl Calls {
     /// Reads a security group.
     pub(super) async fn security_group(&self, reconcile: Reconcile, slot: &Slot) -> Result<Value, AwsError> {
@@ -83,7 +86,7 @@ impl Calls {
         Ok(put_to(created))
     }
 
-    /// Opens before it closes.
+    /// Opens before it closes, unless the group has no room for all.
     async fn change_rules(
         &self,
         reconcile: Reconcile,
@@ -96,11 +99,21 @@ impl Calls {
             change.authorized.iter().map(sent).collect(),
             change.revoked.iter().map(sent).collect(),
         );
-        if !authorized.is_empty() {
-            self.ec2.authorize_ingress(reconcile, id, &authorized).await?;
+        let mut is_open = authorized.is_empty();
+        if !is_open {
+            match self.ec2.authorize_ingress(reconcile, id, &authorized).await {
+                Err(WriteError::Failed(error)) if error.code == TOO_MANY_RULES && !revoked.is_empty() => {}
+                other => {
+                    other?;
+                    is_open = true;
+                }
+            }
         }
         if !revoked.is_empty() {
             self.ec2.revoke_ingress(reconcile, id, &revoked).await?;
+        }
+        if !is_open {
+            self.ec2.authorize_ingress(reconcile, id, &authorized).await?;
         }
         Ok(())
     }

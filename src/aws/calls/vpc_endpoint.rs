@@ -1,5 +1,7 @@
 //! Endpoints are read by their VPC and endpoint service, and by id where that does not show the one that is known.
 
+use std::collections::VecDeque;
+
 use hyperlink_engine::client::{Execution, Reconcile, WriteTarget};
 use hyperlink_engine::cloud::Key;
 use serde_json::{Value, json};
@@ -14,8 +16,8 @@ use crate::kinds::vpc_endpoint::SubnetChange;
 use crate::slot::Slot;
 
 impl Calls {
-    /// Reads the endpoint in a VPC to an endpoint service. Of several it shows the one that is known, else the oldest
-    /// of those that are available.
+    /// Reads the endpoint in a VPC to an endpoint service. Of several it shows the one that is known first, else the
+    /// oldest of those that are available.
     pub(super) async fn vpc_endpoint(&self, reconcile: Reconcile, slot: &Slot) -> Result<Value, AwsError> {
         let vpc = slot.container().unwrap_or_default();
         let filters = vec![filter("service-name", slot.name()), filter("vpc-id", vpc)];
@@ -41,9 +43,12 @@ impl Calls {
             let is_other = known.as_ref() != Some(&endpoint.id);
             (is_other, rank(&endpoint.state), endpoint.created, endpoint.id.clone())
         });
-        let (chosen, others) = found.split_first().ok_or_else(AwsError::missing)?;
-        let others: Vec<String> = others.iter().map(|endpoint| endpoint.id.clone()).collect();
-        Ok(shown::vpc_endpoint(chosen, &others))
+        let mut bodies: VecDeque<Value> = found.iter().map(|endpoint| shown_of(endpoint, &found)).collect();
+        let mut body = bodies.pop_front().ok_or_else(AwsError::missing)?;
+        if !bodies.is_empty() {
+            body["Candidates"] = json!(bodies);
+        }
+        Ok(body)
     }
 
     /// Creates an endpoint, or makes the next change to it.
@@ -88,6 +93,13 @@ impl Calls {
         self.ec2.modify_endpoint(reconcile, &id, &changes).await?;
         Ok(accepted(None, Execution::Running))
     }
+}
+
+/// One of several endpoints, with the ids of the others.
+fn shown_of(endpoint: &Endpoint, all: &[&Endpoint]) -> Value {
+    let others = all.iter().filter(|other| other.id != endpoint.id);
+    let others: Vec<String> = others.map(|other| other.id.clone()).collect();
+    shown::vpc_endpoint(endpoint, &others)
 }
 
 /// Which state comes first where there are several endpoints.

@@ -30,6 +30,8 @@ pub const RULES: Rules = Rules {
         suffices: None,
     }),
     create_if_new: true,
+    // The time between two endpoint services that fail, or whose load balancer is replaced.
+    replaced_after: Some(Duration::from_secs(600)),
     shows_predecessor: true,
     ..Rules::DEFAULT
 };

@@ -1,8 +1,10 @@
 //! The interface endpoint in the guest's VPC.
 //!
 //! Body: `Id`, `State`, `ServiceName`, `VpcId`, `SubnetIds`, `GroupIds`, `DnsNames` (the regional name first), `Tags`,
-//! and `Others`, the ids of further endpoints to the same service; to put, `SubnetZones` too, and `ClientToken`.
+//! and `Others`, the ids of further endpoints to the same service, which `Candidates` shows in the same way; to put,
+//! `SubnetZones` too, and `ClientToken`.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -23,6 +25,8 @@ pub const RULES: Rules = Rules {
     pace: Duration::from_secs(15),
     in_force: |body| dns_name(body).is_some(),
     confirms_absence: true,
+    // The time between two endpoints of which none comes to be connected.
+    replaced_after: Some(Duration::from_secs(600)),
     proves_gone: true,
     shows_predecessor: true,
     ..Rules::DEFAULT
@@ -56,6 +60,11 @@ pub fn is_live(body: &Value) -> bool {
     state(body) != "deleted"
 }
 
+/// The further endpoints to the same service.
+pub(crate) fn candidates(body: &Value) -> &[Value] {
+    body["Candidates"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
 /// Whether only another endpoint can come to be connected.
 fn is_lost(body: &Value) -> bool {
     matches!(state(body).as_str(), "rejected" | "failed" | "expired")
@@ -75,6 +84,20 @@ impl Owned<Aws> for VpcEndpoint {
         text(current, "ServiceName") == self.slot.name()
             && Some(text(current, "VpcId")) == self.slot.container()
             && !self.owner_tags.deny(current)
+    }
+
+    /// The first of several that is not another cluster's.
+    fn own_part<'a>(&self, current: &'a Value) -> Cow<'a, Value> {
+        let candidates = candidates(current);
+        let mut all = std::iter::once(current).chain(candidates);
+        match all.find(|endpoint| self.is_owned(endpoint)) {
+            Some(own) if !candidates.is_empty() => {
+                let mut own = own.clone();
+                own.as_object_mut().map(|own| own.remove("Candidates"));
+                Cow::Owned(own)
+            }
+            _ => Cow::Borrowed(current),
+        }
     }
 }
 

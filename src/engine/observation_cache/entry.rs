@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use super::backoff::Backoff;
 use super::observation::{Hold, Observation};
+use super::replacements::Replacements;
 use super::unreported::Unreported;
 use super::writes::Writes;
 use super::{Operation, SHOWS_LATE};
@@ -31,6 +32,8 @@ pub(super) struct CacheEntry<C: Cloud> {
     pub(super) writes: Writes<C>,
     /// What has failed.
     pub(super) backoff: Backoff<C>,
+    /// How often it was replaced.
+    pub(super) replacements: Replacements,
     /// What is to be reported once.
     pub(super) unreported: Unreported,
 }
@@ -43,6 +46,7 @@ impl<C: Cloud> CacheEntry<C> {
             observation: Observation::new(now),
             writes: Writes::default(),
             backoff: Backoff::default(),
+            replacements: Replacements::default(),
             unreported: Unreported::default(),
         }
     }

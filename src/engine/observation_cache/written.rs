@@ -119,6 +119,21 @@ impl<C: Cloud> ObservationCache<C> {
         self.edit(key, |entry| entry.wait_to_put_again(now)).flatten()
     }
 
+    /// Notes that the resource is deleted because another one has to come in its place.
+    pub fn replaced(&self, kind: C::Kind, key: &C::Key, now: Instant) {
+        if let Some(first) = kind.rules().replaced_after {
+            self.edit(key, |entry| entry.replacements.note(first, now));
+        }
+    }
+
+    /// How long until the resource may be replaced; it is read again then. None: at once.
+    pub fn wait_to_replace(&self, kind: C::Kind, key: &C::Key, now: Instant) -> Option<Duration> {
+        let first = kind.rules().replaced_after?;
+        let wait = self.ask(key, |entry| entry.replacements.wait(first, now)).flatten()?;
+        self.expedite(key, wait, now);
+        Some(wait)
+    }
+
     /// Makes a resource that is ready at once after a PUT due after `resync`, however rarely its kind is read: the
     /// answer alone does not prove it.
     pub fn read_soon(&self, key: &C::Key, now: Instant) {
