@@ -1,6 +1,7 @@
 //! Brings the resources of a cloud to what is desired: compares what is observed with that, plans, executes, and knows
 //! what was observed. Generic over the cloud; knows no Kubernetes.
 
+pub mod bulkhead;
 pub mod call_budget;
 pub mod chance;
 pub mod client;

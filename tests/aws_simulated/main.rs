@@ -10,6 +10,7 @@
     reason = "tests; the exemption for tests leaves out their helpers"
 )]
 
+mod budgets;
 mod desired;
 mod faults;
 mod life;

@@ -2,20 +2,25 @@
 //! only while the gate is open.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use hyperlink_engine::bulkhead::Permit;
 use hyperlink_engine::client::{Reconcile, WriteError};
 use hyperlink_engine::failure::Class;
 use hyperlink_engine::gate::Gate;
 use tokio::time::Instant;
 
 use crate::api::action::{Action, Verb};
-use crate::api::error::{AwsError, WAITING_FOR_THROTTLING};
+use crate::api::error::{AwsError, TOO_MANY_UNANSWERED, WAITING_FOR_THROTTLING};
 pub use crate::api::exchange::Connection;
 use crate::api::exchange::{Unsuccessful, document};
 use crate::api::request::ServiceRequest;
 use crate::api::throttle::Bucket;
 use crate::credentials::{Session, SessionSource};
 use crate::wire::xml::{Element, Malformed};
+
+/// A call waits itself for a turn that comes this soon: held back, it would come no sooner.
+const SHORT_WAIT: Duration = Duration::from_secs(1);
 
 /// Calls AWS as one identity.
 #[derive(Clone)]
@@ -78,6 +83,8 @@ impl Client {
     ) -> Result<T, WriteError<AwsError>> {
         self.within_throttle(reconcile, request.action)?;
         let session = self.session().await?;
+        self.within_budget(reconcile, request).await?;
+        let _permit = self.permit(reconcile, request.action).await?;
         let failed = match self.send(request, &session, parse).await? {
             Ok(parsed) => return Ok(parsed),
             Err(failed) => failed,
@@ -144,16 +151,41 @@ impl Client {
 
     fn within_throttle(&self, reconcile: Reconcile, action: Action) -> Result<(), AwsError> {
         let throttle = self.connection.throttle();
-        match throttle.wait(&self.bucket(action), reconcile.urgency, Instant::now()) {
-            None => Ok(()),
-            wait => {
-                self.connection.counters().held_back(action);
-                Err(AwsError {
-                    retry_after: wait,
-                    ..AwsError::own(Class::Throttled, WAITING_FOR_THROTTLING)
-                })
-            }
+        let wait = throttle.wait(&self.bucket(action), reconcile.urgency, Instant::now());
+        self.held_back(action, wait)
+    }
+
+    /// A permit among the requests of the action: one that takes long must not occupy what others need.
+    async fn permit(&self, reconcile: Reconcile, action: Action) -> Result<Permit, AwsError> {
+        let bulkhead = self.connection.bulkhead();
+        let permit = bulkhead.enter(&self.bucket(action), reconcile.urgency).await;
+        permit.map_err(|class| AwsError::own(class, TOO_MANY_UNANSWERED))
+    }
+
+    /// Takes the request from AWS's budget. A long list gets the turns of its pages one after another.
+    async fn within_budget(&self, reconcile: Reconcile, request: &ServiceRequest) -> Result<(), AwsError> {
+        let (action, bucket) = (request.action, self.bucket(request.action));
+        let take = || {
+            let budgets = self.connection.budgets();
+            budgets.take(&bucket, action, &request.content(), reconcile.urgency, Instant::now())
+        };
+        let mut wait = take();
+        while let Some(short) = wait.filter(|wait| *wait <= SHORT_WAIT) {
+            tokio::time::sleep(short).await;
+            wait = take();
         }
+        self.held_back(action, wait)
+    }
+
+    fn held_back(&self, action: Action, wait: Option<Duration>) -> Result<(), AwsError> {
+        let Some(wait) = wait else {
+            return Ok(());
+        };
+        self.connection.counters().held_back(action);
+        Err(AwsError {
+            retry_after: Some(wait),
+            ..AwsError::own(Class::Throttled, WAITING_FOR_THROTTLING)
+        })
     }
 
     fn bucket(&self, action: Action) -> Bucket {

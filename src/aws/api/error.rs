@@ -34,8 +34,11 @@ const MAX_TEXT: usize = 300;
 /// The longest code that is kept, in characters.
 const MAX_CODE: usize = 80;
 
-/// The code of a call that was not sent because AWS throttles its action.
+/// The code of a call that was not sent because AWS throttles its action, or would.
 pub const WAITING_FOR_THROTTLING: &str = "WaitingForThrottling";
+
+/// The code of a call that was not sent because too many of its action are not answered.
+pub const TOO_MANY_UNANSWERED: &str = "TooManyUnanswered";
 
 /// The code of an answer that is not the one of the action.
 pub const UNEXPECTED_ANSWER: &str = "UnexpectedAnswer";
@@ -222,6 +225,7 @@ impl AwsError {
     pub fn advice(&self) -> &'static str {
         match self.class {
             Class::Gone => "it does not exist",
+            Class::Busy | Class::Down if self.code == TOO_MANY_UNANSWERED => "AWS has not answered earlier requests",
             Class::Busy => "AWS is still changing it or what it depends on",
             Class::Throttled if self.code == CALL_BUDGET_EXHAUSTED => "called too often, a defect of Hyperlink",
             Class::Throttled if self.code == NOT_READ_YET => "it is read later",

@@ -4,16 +4,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Response;
+use hyperlink_engine::bulkhead::Bulkhead;
 use hyperlink_engine::failure::Class;
 use tokio::time::Instant;
 
 use crate::api::action::Action;
+use crate::api::budget::Budgets;
 use crate::api::clock::Clock;
 use crate::api::error::{AwsError, UNEXPECTED_ANSWER};
 use crate::api::ports::{Counters, ObservedCall};
 use crate::api::request::ServiceRequest;
 use crate::api::sign::{SigningScope, sign};
-use crate::api::throttle::Throttle;
+use crate::api::throttle::{Bucket, Throttle};
 use crate::api::transport::Transport;
 use crate::credentials::Session;
 use crate::endpoints::Endpoints;
@@ -29,6 +31,8 @@ struct Shared {
     counters: Arc<dyn Counters>,
     clock: Clock,
     throttle: Throttle,
+    budgets: Budgets,
+    bulkhead: Bulkhead<Bucket>,
 }
 
 /// A request without success.
@@ -49,6 +53,8 @@ impl Connection {
             counters,
             clock: Clock::default(),
             throttle: Throttle::default(),
+            budgets: Budgets::default(),
+            bulkhead: Bulkhead::default(),
         }))
     }
 
@@ -59,6 +65,14 @@ impl Connection {
 
     pub(crate) fn throttle(&self) -> &Throttle {
         &self.0.throttle
+    }
+
+    pub(crate) fn budgets(&self) -> &Budgets {
+        &self.0.budgets
+    }
+
+    pub(crate) fn bulkhead(&self) -> &Bulkhead<Bucket> {
+        &self.0.bulkhead
     }
 
     pub(crate) fn counters(&self) -> &dyn Counters {

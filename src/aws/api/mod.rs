@@ -1,6 +1,7 @@
 //! One call to AWS at a time: addresses, signatures, errors, throttling.
 
 pub mod action;
+mod budget;
 pub mod client;
 pub(crate) mod clock;
 pub mod error;

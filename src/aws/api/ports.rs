@@ -23,6 +23,6 @@ pub struct ObservedCall {
 pub trait Counters: Send + Sync {
     /// Counts a call that has ended, also one that its caller gave up.
     fn call(&self, observed: ObservedCall);
-    /// Counts a call that was not sent, because AWS throttles its action.
+    /// Counts a call that was not sent, because AWS throttles its action, or would.
     fn held_back(&self, action: Action);
 }

@@ -1,5 +1,7 @@
 //! Requests as bytes and headers, not yet signed.
 
+use std::hash::Hash;
+
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Method, Request};
@@ -88,6 +90,11 @@ impl ServiceRequest {
             secret_header: Some((name, value)),
             ..self
         }
+    }
+
+    /// What tells it from other requests of its action.
+    pub(crate) fn content(&self) -> impl Hash {
+        (self.path.clone(), self.query.encoded(), self.body.clone())
     }
 
     /// The service that it is for.

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::{Method, Request, Response};
+use hyperlink_engine::bulkhead::{Bulkhead, Permit};
 use hyperlink_engine::call_budget::CallBudgets;
 use hyperlink_engine::client::{Condition, OperationState, Reconcile, WriteError};
 use hyperlink_engine::failure::{CALL_BUDGET_EXHAUSTED, Class};
@@ -14,7 +15,6 @@ use serde_json::Value;
 use tokio::time::Instant;
 use url::Url;
 
-use crate::arm::bulkhead::{Bulkhead, Permit};
 use crate::arm::call::{Call, CountedCall};
 use crate::arm::error::{ArmError, TOO_MANY_UNANSWERED};
 use crate::arm::id::{ResourceId, SubscriptionId};
@@ -57,7 +57,7 @@ pub struct Client {
     gate: Arc<dyn Gate>,
     counters: Arc<dyn Counters>,
     throttle: Arc<Throttle>,
-    bulkhead: Arc<Bulkhead>,
+    bulkhead: Arc<Bulkhead<SubscriptionId>>,
     call_budgets: Arc<CallBudgets>,
 }
 

@@ -1,7 +1,6 @@
 //! The REST layer of Azure Resource Manager: ids, errors, tokens, and one call at a time.
 
 pub mod auth;
-mod bulkhead;
 mod call;
 mod calls;
 pub mod client;

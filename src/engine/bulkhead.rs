@@ -1,35 +1,40 @@
-//! How many requests to one subscription are under way: a subscription that does not answer must not occupy what all
-//! others need.
+//! How many requests to one target are under way, such as a subscription: a target that does not answer must not occupy
+//! what all others need.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use hyperlink_engine::failure::Class;
-use hyperlink_engine::urgency::Urgency;
+use super::failure::Class;
+use super::urgency::Urgency;
 
-use crate::arm::id::SubscriptionId;
-
-/// How many requests to one subscription are under way at once.
+/// How many requests to one target are under way at once.
 const MOST: usize = 16;
 
 /// How many of them may be requests for which nobody waits.
 const ROUTINE: usize = 12;
 
-/// How long a request to a subscription waits while so many others to it are under way. If none has come back for
-/// longer, the subscription does not answer, and none waits.
+/// How long a request to a target waits while so many others to it are under way. If none has come back for longer, the
+/// target does not answer, and none waits.
 ///
 /// Rule: `docs/sizing.md`.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The requests under way, by subscription.
-#[derive(Debug, Default)]
-pub(super) struct Bulkhead(Mutex<HashMap<SubscriptionId, Arc<Lane>>>);
+/// The requests under way, by target.
+#[derive(Debug)]
+pub struct Bulkhead<K>(Mutex<HashMap<K, Arc<Lane>>>);
 
-/// The requests to one subscription.
+impl<K> Default for Bulkhead<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+/// The requests to one target.
 #[derive(Debug)]
 struct Lane {
     permits: Arc<Semaphore>,
@@ -79,7 +84,7 @@ impl Lane {
 
 /// A permit for one request.
 #[derive(Debug)]
-pub(super) struct Permit {
+pub struct Permit {
     lane: Arc<Lane>,
     number: u64,
     _permits: (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>),
@@ -93,10 +98,13 @@ impl Drop for Permit {
     }
 }
 
-impl Bulkhead {
-    /// A permit for one request. The class of the failure if too many are under way: `Down` if they do not come back.
-    pub(super) async fn enter(&self, subscription: &SubscriptionId, urgency: Urgency) -> Result<Permit, Class> {
-        let lane = self.lane(subscription);
+impl<K: Clone + Eq + Hash> Bulkhead<K> {
+    /// A permit for one request.
+    ///
+    /// # Errors
+    /// Too many are under way. `Down` if they do not come back.
+    pub async fn enter(&self, target: &K, urgency: Urgency) -> Result<Permit, Class> {
+        let lane = self.lane(target);
         // A verification is a call of a reconcile that waits: without an answer it would know nothing.
         let of_routine = match urgency {
             Urgency::Routine { .. } => Some(lane.take(&lane.routine).await?),
@@ -117,19 +125,19 @@ impl Bulkhead {
         })
     }
 
-    fn lane(&self, subscription: &SubscriptionId) -> Arc<Lane> {
+    fn lane(&self, target: &K) -> Arc<Lane> {
         let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(lane) = lanes.get(subscription) {
+        if let Some(lane) = lanes.get(target) {
             return Arc::clone(lane);
         }
-        // Anybody may name any subscription.
+        // Anybody may name any target.
         lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
         let lane = Arc::new(Lane {
             permits: Arc::new(Semaphore::new(MOST)),
             routine: Arc::new(Semaphore::new(ROUTINE)),
             under_way: Mutex::default(),
         });
-        lanes.insert(subscription.clone(), Arc::clone(&lane));
+        lanes.insert(target.clone(), Arc::clone(&lane));
         lane
     }
 }
@@ -138,13 +146,9 @@ impl Bulkhead {
 mod tests {
     use super::*;
 
-    fn subscription(name: &str) -> SubscriptionId {
-        SubscriptionId::parse(name).unwrap()
-    }
-
     #[tokio::test(start_paused = true)]
-    async fn subscription_that_does_not_answer_takes_no_more_requests() {
-        let (bulkhead, stuck) = (Bulkhead::default(), subscription("a"));
+    async fn target_that_does_not_answer_takes_no_more_requests() {
+        let (bulkhead, stuck) = (Bulkhead::default(), "a");
         let mut permits = Vec::new();
         for _ in 0..MOST {
             permits.push(bulkhead.enter(&stuck, Urgency::Awaited).await.unwrap());
@@ -154,23 +158,20 @@ mod tests {
         assert_eq!(began.elapsed(), PATIENCE, "the first one waits");
         assert_eq!(refusal(&bulkhead, &stuck).await, Some(Class::Down));
         assert_eq!(began.elapsed(), PATIENCE, "the next one knows");
-        assert!(
-            bulkhead.enter(&subscription("b"), Urgency::Awaited).await.is_ok(),
-            "others answer"
-        );
+        assert!(bulkhead.enter(&"b", Urgency::Awaited).await.is_ok(), "others answer");
         permits.pop();
         assert!(bulkhead.enter(&stuck, Urgency::Awaited).await.is_ok());
     }
 
-    async fn refusal(bulkhead: &Bulkhead, subscription: &SubscriptionId) -> Option<Class> {
-        bulkhead.enter(subscription, Urgency::Awaited).await.err()
+    async fn refusal(bulkhead: &Bulkhead<&'static str>, target: &&'static str) -> Option<Class> {
+        bulkhead.enter(target, Urgency::Awaited).await.err()
     }
 
     #[tokio::test(start_paused = true)]
     async fn too_large_a_crowd_is_no_outage() {
         let bulkhead = Arc::new(Bulkhead::default());
         let requests = (0..4 * MOST).map(async |_| {
-            let permit = bulkhead.enter(&subscription("a"), Urgency::Awaited).await;
+            let permit = bulkhead.enter(&"a", Urgency::Awaited).await;
             tokio::time::sleep(Duration::from_millis(1_500)).await;
             permit.err()
         });
@@ -185,11 +186,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_slow_request_refuses_none_while_others_come_back() {
         let bulkhead = Arc::new(Bulkhead::default());
-        let _slow = bulkhead.enter(&subscription("a"), Urgency::Awaited).await;
+        let _slow = bulkhead.enter(&"a", Urgency::Awaited).await;
         tokio::time::sleep(2 * PATIENCE).await;
-        drop(bulkhead.enter(&subscription("a"), Urgency::Awaited).await);
+        drop(bulkhead.enter(&"a", Urgency::Awaited).await);
         let requests = (0..60).map(async |_| {
-            let permit = bulkhead.enter(&subscription("a"), Urgency::Awaited).await;
+            let permit = bulkhead.enter(&"a", Urgency::Awaited).await;
             tokio::time::sleep(Duration::from_millis(50)).await;
             permit.is_ok()
         });
@@ -202,26 +203,26 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn verification_leaves_places_to_what_somebody_waits_for() {
+    async fn verification_leaves_permits_to_what_somebody_waits_for() {
         let bulkhead = Bulkhead::default();
         let mut permits = Vec::new();
         for _ in 0..ROUTINE {
             let urgency = Urgency::Routine { served: 500 };
-            permits.push(bulkhead.enter(&subscription("a"), urgency).await.unwrap());
+            permits.push(bulkhead.enter(&"a", urgency).await.unwrap());
         }
         let began = Instant::now();
         for urgency in [Urgency::Awaited, Urgency::New, Urgency::Verification] {
-            permits.push(bulkhead.enter(&subscription("a"), urgency).await.unwrap());
+            permits.push(bulkhead.enter(&"a", urgency).await.unwrap());
         }
         assert_eq!(began.elapsed(), Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn crowd_in_a_subscription_that_answers_is_served_in_turn() {
+    async fn crowd_at_a_target_that_answers_is_served_in_turn() {
         let bulkhead = Arc::new(Bulkhead::default());
         let began = Instant::now();
         let requests = (0..10 * MOST).map(async |_| {
-            let permit = bulkhead.enter(&subscription("a"), Urgency::Awaited).await;
+            let permit = bulkhead.enter(&"a", Urgency::Awaited).await;
             tokio::time::sleep(Duration::from_millis(100)).await;
             permit.is_ok()
         });
@@ -231,14 +232,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn subscriptions_without_requests_are_forgotten() {
+    async fn targets_without_requests_are_forgotten() {
         let bulkhead = Bulkhead::default();
         for number in 0..100 {
-            drop(
-                bulkhead
-                    .enter(&subscription(&format!("s{number}")), Urgency::Awaited)
-                    .await,
-            );
+            drop(bulkhead.enter(&number, Urgency::Awaited).await);
         }
         assert_eq!(bulkhead.0.lock().unwrap().len(), 1);
     }
