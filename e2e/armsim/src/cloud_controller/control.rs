@@ -1,52 +1,20 @@
 //! Calls to the simulator's control API, as the cloud controller needs them.
 
-use bytes::Bytes;
-use http::{Method, Request, StatusCode};
-use http_body_util::{BodyExt as _, Full};
-use hyper_util::{
-    client::legacy::{Client, connect::HttpConnector},
-    rt::TokioExecutor,
-};
+use http::Method;
 use serde_json::{Value, json};
-
-/// One call may take this long.
-const CALL_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
-
-/// A call to the control API that did not do what it was for.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ControlError {
-    /// No answer.
-    #[error("control face does not answer: {0}")]
-    Unreachable(String),
-    /// An answer that is not success.
-    #[error("control face answered {0}: {1}")]
-    Refused(StatusCode, String),
-}
+use simulator::cloud_controller::{ControlClient, ControlError, query};
 
 /// The control API at one address.
-pub(crate) struct Control {
-    base: String,
-    client: Client<HttpConnector, Full<Bytes>>,
-}
+pub(crate) struct Control(ControlClient);
 
 impl Control {
     pub(crate) fn new(base: &str) -> Self {
-        Self {
-            base: base.trim_end_matches('/').to_owned(),
-            client: Client::builder(TokioExecutor::new()).build_http(),
-        }
+        Self(ControlClient::new(base))
     }
 
     /// All resources whose id starts like this.
     pub(crate) async fn list(&self, prefix: &str) -> Result<Vec<Value>, ControlError> {
-        let list = self
-            .call(
-                Method::GET,
-                &format!("/resources?{}", query(&[("prefix", prefix)])),
-                None,
-            )
-            .await?;
-        Ok(serde_json::from_value(list).unwrap_or_default())
+        self.0.list(prefix).await
     }
 
     /// The resource of this id and nothing below it.
@@ -61,7 +29,8 @@ impl Control {
 
     /// Creates or replaces a resource.
     pub(crate) async fn put(&self, id: &str, resource: &Value) -> Result<(), ControlError> {
-        self.call(Method::PUT, &format!("/resources{id}"), Some(resource))
+        self.0
+            .call(Method::PUT, &format!("/resources{id}"), Some(resource))
             .await
             .map(drop)
     }
@@ -78,57 +47,17 @@ impl Control {
                 "/services?{}",
                 query(&[("load_balancer", load_balancer), ("frontend", frontend)])
             );
-            return self.call(Method::DELETE, &path, None).await.map(drop);
+            return self.0.call(Method::DELETE, &path, None).await.map(drop);
         };
         let body = json!({"load_balancer": load_balancer, "frontend": frontend, "name": name});
-        self.call(Method::PUT, "/services", Some(&body)).await.map(drop)
+        self.0.call(Method::PUT, "/services", Some(&body)).await.map(drop)
     }
-
-    async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, ControlError> {
-        let unreachable = |error: String| ControlError::Unreachable(error);
-        let bytes = body.map(Value::to_string).unwrap_or_default();
-        let request = Request::builder()
-            .method(method)
-            .uri(format!("{}{path}", self.base))
-            .header("content-type", "application/json")
-            .body(Full::from(bytes))
-            .map_err(|error| unreachable(error.to_string()))?;
-        let exchange = async {
-            let response = self
-                .client
-                .request(request)
-                .await
-                .map_err(|error| unreachable(error.to_string()))?;
-            let status = response.status();
-            let bytes = response
-                .into_body()
-                .collect()
-                .await
-                .map_err(|error| unreachable(error.to_string()))?
-                .to_bytes();
-            Ok((status, bytes))
-        };
-        let (status, bytes) = tokio::time::timeout(CALL_TIMEOUT, exchange)
-            .await
-            .map_err(|_| unreachable("timed out".into()))??;
-        if !status.is_success() {
-            return Err(ControlError::Refused(
-                status,
-                String::from_utf8_lossy(&bytes).into_owned(),
-            ));
-        }
-        Ok(serde_json::from_slice(&bytes).unwrap_or(Value::Null))
-    }
-}
-
-fn query(pairs: &[(&str, &str)]) -> String {
-    url::form_urlencoded::Serializer::new(String::new())
-        .extend_pairs(pairs)
-        .finish()
 }
 
 #[cfg(test)]
 mod tests {
+    use http::StatusCode;
+
     use super::*;
     use crate::{Options, Server, cloud_controller::frontend};
 
@@ -148,7 +77,7 @@ mod tests {
                 {"id": format!("{NETWORK}/loadBalancers/ilb"), "location": "westus2", "sku": {"name": "Standard"}, "properties": {}},
             ],
         });
-        control.call(Method::PUT, "/seed", Some(&seed)).await.unwrap();
+        control.0.call(Method::PUT, "/seed", Some(&seed)).await.unwrap();
         (server, control)
     }
 

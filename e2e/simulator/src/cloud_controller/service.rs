@@ -1,32 +1,30 @@
-//! What a Kubernetes Service asks of the cloud, and what the cloud writes back. Pure: decides names, patches and which Services count.
+//! What a Kubernetes Service asks of the cloud, and what the cloud writes back. Pure: decides names, patches and which
+//! Services count.
 
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service};
 use serde_json::{Value, json};
 
-/// The annotation that makes a load balancer internal
-/// (<https://cloud-provider-azure.sigs.k8s.io/topics/loadbalancer/#loadbalancer-annotations>).
-pub(crate) const INTERNAL: &str = "service.beta.kubernetes.io/azure-load-balancer-internal";
 /// The finalizer by which Kubernetes' service controllers guard what they made
 /// (<https://kubernetes.io/docs/tasks/access-application-cluster/create-external-load-balancer/#garbage-collecting-load-balancers>).
 pub(crate) const FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
-/// Azure cuts names of load balancers, and of frontends after them, at this length.
-const FRONTEND_NAME_MAX: usize = 32;
+/// Cloud providers cut the names of load balancers at this length.
+const NAME_MAX: usize = 32;
 
 /// What is to be done about a Service.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub(crate) enum Desired {
-    /// A frontend with an address.
-    Frontend,
+    /// A load balancer with an address.
+    LoadBalancer,
     /// What this controller made is to be deleted: the Service is being deleted, or asks for something else now.
     Nothing,
     /// This controller never made anything for it.
     Ignore,
 }
 
-/// Reads what the Service asks for.
-pub(crate) fn desired(service: &Service) -> Desired {
-    if service.metadata.deletion_timestamp.is_none() && asks(service) {
-        Desired::Frontend
+/// Reads what the Service asks for; `is_served` is whether this cloud gives it to a Service of type LoadBalancer.
+pub(crate) fn desired(service: &Service, is_served: bool) -> Desired {
+    if service.metadata.deletion_timestamp.is_none() && is_balanced(service) && is_served {
+        Desired::LoadBalancer
     } else if has_finalizer(service) {
         Desired::Nothing
     } else {
@@ -34,16 +32,9 @@ pub(crate) fn desired(service: &Service) -> Desired {
     }
 }
 
-fn asks(service: &Service) -> bool {
+fn is_balanced(service: &Service) -> bool {
     let spec = service.spec.as_ref();
-    let balanced =
-        spec.is_some_and(|spec| spec.type_.as_deref() == Some("LoadBalancer") && spec.load_balancer_class.is_none());
-    let annotation = service
-        .metadata
-        .annotations
-        .as_ref()
-        .and_then(|annotations| annotations.get(INTERNAL));
-    balanced && annotation.map(String::as_str) == Some("true")
+    spec.is_some_and(|spec| spec.type_.as_deref() == Some("LoadBalancer") && spec.load_balancer_class.is_none())
 }
 
 fn has_finalizer(service: &Service) -> bool {
@@ -54,12 +45,12 @@ fn finalizers(service: &Service) -> impl Iterator<Item = &str> {
     service.metadata.finalizers.iter().flatten().map(String::as_str)
 }
 
-/// The frontend's name as Azure's cloud provider gives it: `a` and the Service's UID without dashes, cut at 32.
-pub(crate) fn frontend_name(uid: &str) -> String {
+/// The name as Kubernetes' cloud providers give it: `a` and the Service's UID without dashes, cut at 32.
+pub(crate) fn load_balancer_name(uid: &str) -> String {
     format!("a{uid}")
         .chars()
         .filter(|letter| *letter != '-')
-        .take(FRONTEND_NAME_MAX)
+        .take(NAME_MAX)
         .collect()
 }
 
@@ -77,17 +68,20 @@ pub(crate) fn finalizer_patch(service: &Service, present: bool) -> Option<Value>
 }
 
 /// A merge patch of the status that shows this address alone (or none); `None` when it is so already.
-pub(crate) fn status_patch(service: &Service, address: Option<&str>) -> Option<Value> {
-    let shown: Vec<Option<&str>> = (service.status.iter())
+pub(crate) fn status_patch(service: &Service, address: Option<&LoadBalancerIngress>) -> Option<Value> {
+    let shown: Vec<_> = (service.status.iter())
         .filter_map(|status| status.load_balancer.as_ref()?.ingress.as_ref())
         .flatten()
-        .map(|ingress| ingress.ip.as_deref())
+        .map(|ingress| (&ingress.ip, &ingress.hostname))
         .collect();
-    let desired_ips: Vec<Option<&str>> = address.map(Some).into_iter().collect();
-    if shown == desired_ips {
+    let desired: Vec<_> = address
+        .map(|ingress| (&ingress.ip, &ingress.hostname))
+        .into_iter()
+        .collect();
+    if shown == desired {
         return None;
     }
-    let ingress: Option<Vec<Value>> = address.map(|ip| vec![json!({"ip": ip})]);
+    let ingress = address.map(|address| vec![address]);
     Some(json!({"status": {"loadBalancer": {"ingress": ingress}}}))
 }
 
@@ -96,57 +90,53 @@ mod tests {
     use super::*;
 
     fn service(change: impl FnOnce(&mut Value)) -> Service {
-        let mut value = json!({"metadata": {"name": "private-router", "uid": "0a1b2c3d-1111-2222-3333-444455556666", "resourceVersion": "7",
-            "annotations": {INTERNAL: "true"}}, "spec": {"type": "LoadBalancer"}});
+        let mut value = json!({"metadata": {"name": "private-router", "uid": "0a1b2c3d-1111-2222-3333-444455556666", "resourceVersion": "7"},
+            "spec": {"type": "LoadBalancer"}});
         change(&mut value);
         serde_json::from_value(value).unwrap()
     }
 
     #[test]
-    fn internal_load_balancer_service_gets_a_frontend() {
-        assert_eq!(desired(&service(|_| {})), Desired::Frontend);
-        assert_eq!(
-            desired(&service(|s| s["metadata"]["annotations"][INTERNAL] = json!("false"))),
-            Desired::Ignore
-        );
-        assert_eq!(
-            desired(&service(|s| s["metadata"]["annotations"] = json!(null))),
-            Desired::Ignore
-        );
-        assert_eq!(
-            desired(&service(|s| s["spec"]["type"] = json!("ClusterIP"))),
-            Desired::Ignore
-        );
-        assert_eq!(
-            desired(&service(|s| s["spec"]["loadBalancerClass"] = json!("example.com/other"))),
-            Desired::Ignore
-        );
+    fn served_service_of_type_load_balancer_gets_one() {
+        let typed = |kind: &'static str| move |s: &mut Value| s["spec"]["type"] = json!(kind);
+        assert_eq!(desired(&service(|_| {}), true), Desired::LoadBalancer);
+        assert_eq!(desired(&service(|_| {}), false), Desired::Ignore);
+        assert_eq!(desired(&service(typed("ClusterIP")), true), Desired::Ignore);
+        let of_others = service(|s| s["spec"]["loadBalancerClass"] = json!("example.com/other"));
+        assert_eq!(desired(&of_others, true), Desired::Ignore);
     }
 
     #[test]
-    fn deleted_or_changed_service_loses_a_frontend_it_had() {
+    fn deleted_or_changed_service_loses_what_it_had() {
         let deleting = |s: &mut Value| s["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-        assert_eq!(desired(&service(deleting)), Desired::Ignore);
+        assert_eq!(desired(&service(deleting), true), Desired::Ignore);
         let finalizer = |s: &mut Value| s["metadata"]["finalizers"] = json!([FINALIZER]);
         assert_eq!(
-            desired(&service(|s| {
-                deleting(s);
-                finalizer(s)
-            })),
+            desired(
+                &service(|s| {
+                    deleting(s);
+                    finalizer(s)
+                }),
+                true
+            ),
             Desired::Nothing
         );
         assert_eq!(
-            desired(&service(|s| {
-                s["spec"]["type"] = json!("ClusterIP");
-                finalizer(s)
-            })),
+            desired(
+                &service(|s| {
+                    s["spec"]["type"] = json!("ClusterIP");
+                    finalizer(s)
+                }),
+                true
+            ),
             Desired::Nothing
         );
+        assert_eq!(desired(&service(finalizer), false), Desired::Nothing);
     }
 
     #[test]
-    fn frontend_is_named_as_the_cloud_provider_names_it() {
-        let name = frontend_name("0a1b2c3d-1111-2222-3333-444455556666");
+    fn load_balancer_is_named_as_cloud_providers_name_it() {
+        let name = load_balancer_name("0a1b2c3d-1111-2222-3333-444455556666");
         assert_eq!(name, "a0a1b2c3d11112222333344445555666");
         assert_eq!(name.len(), 32);
     }
@@ -170,15 +160,25 @@ mod tests {
 
     #[test]
     fn status_is_written_only_when_the_address_differs() {
+        let ip = |ip: &str| LoadBalancerIngress {
+            ip: Some(ip.to_owned()),
+            ..LoadBalancerIngress::default()
+        };
         let empty = service(|_| {});
         assert_eq!(status_patch(&empty, None), None);
         assert_eq!(
-            status_patch(&empty, Some("10.0.0.4")),
+            status_patch(&empty, Some(&ip("10.0.0.4"))),
             Some(json!({"status": {"loadBalancer": {"ingress": [{"ip": "10.0.0.4"}]}}}))
         );
-        let shown = service(|s| s["status"] = json!({"loadBalancer": {"ingress": [{"ip": "10.0.0.4"}]}}));
-        assert_eq!(status_patch(&shown, Some("10.0.0.4")), None);
-        assert!(status_patch(&shown, Some("10.0.0.5")).is_some());
+        let entry = json!({"ip": "10.0.0.4", "ipMode": "VIP"});
+        let shown = service(|s| s["status"] = json!({"loadBalancer": {"ingress": [entry]}}));
+        assert_eq!(status_patch(&shown, Some(&ip("10.0.0.4"))), None);
+        assert!(status_patch(&shown, Some(&ip("10.0.0.5"))).is_some());
+        let named = LoadBalancerIngress {
+            hostname: Some("10.0.0.4".to_owned()),
+            ..LoadBalancerIngress::default()
+        };
+        assert!(status_patch(&shown, Some(&named)).is_some());
         assert_eq!(
             status_patch(&shown, None),
             Some(json!({"status": {"loadBalancer": {"ingress": null}}}))
