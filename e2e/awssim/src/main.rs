@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use anyhow::Context as _;
-use awssim::{Options, Preset, Server};
+use awssim::{Options, Preset, Server, cloud_controller};
 use clap::{Args, Parser};
 use simulator::process;
 use tokio_util::sync::CancellationToken;
@@ -14,6 +14,9 @@ use tokio_util::sync::CancellationToken;
 enum Cli {
     /// Serve the simulated AWS until SIGTERM or SIGINT; prints one line of JSON with all addresses when ready.
     Serve(ServeArgs),
+    /// Give Services of a cluster simulated network load balancers, as AWS's cloud provider does, until SIGTERM or
+    /// SIGINT.
+    CloudController(cloud_controller::Options),
 }
 
 #[derive(Args)]
@@ -43,8 +46,17 @@ struct ServeArgs {
 }
 
 fn main() -> anyhow::Result<()> {
-    let Cli::Serve(args) = Cli::parse();
-    process::run("awssim", async |stop| serve(args, stop).await)?
+    let cli = Cli::parse();
+    process::run("awssim", async |stop| match cli {
+        Cli::Serve(args) => serve(args, stop).await,
+        Cli::CloudController(options) => give_load_balancers(options, stop).await,
+    })?
+}
+
+async fn give_load_balancers(options: cloud_controller::Options, stop: CancellationToken) -> anyhow::Result<()> {
+    // Fails only where a provider is installed already, and then there is one.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    Ok(cloud_controller::run(options, stop).await?)
 }
 
 async fn serve(args: ServeArgs, stop: CancellationToken) -> anyhow::Result<()> {

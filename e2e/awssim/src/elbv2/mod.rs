@@ -4,8 +4,10 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::ec2::endpoint_service::EndpointService;
 use crate::ec2::vpc::long_ago;
 use crate::engine::call::{Answered, Call};
+use crate::engine::state::State;
 use crate::engine::tags::Tags;
 use crate::wire::error::AwsError;
 use crate::wire::xml::{Xml, group, list, text};
@@ -161,16 +163,16 @@ fn delete(call: &mut Call<'_>) -> Answered {
         // A deletion that has nothing to delete succeeds.
         return Ok(vec![]);
     }
-    if call
-        .state
-        .endpoint_services
-        .values()
-        .any(|service| service.load_balancers.contains(&arn))
-    {
+    call.changed = remove(call.state, &arn)?;
+    Ok(vec![])
+}
+
+/// Removes a load balancer that nothing uses; whether it was there.
+pub(crate) fn remove(state: &mut State, arn: &str) -> Result<bool, AwsError> {
+    let uses = |service: &EndpointService| service.load_balancers.iter().any(|used| used == arn);
+    if state.endpoint_services.values().any(uses) {
         let message = format!("Load balancer '{arn}' cannot be deleted because it is associated with another service");
         return Err(AwsError::bad("ResourceInUse", message));
     }
-    call.state.load_balancers.remove(&arn);
-    call.changed = true;
-    Ok(vec![])
+    Ok(state.load_balancers.remove(arn).is_some())
 }

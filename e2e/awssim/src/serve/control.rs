@@ -8,7 +8,7 @@ use axum::{
     extract::{Path, State},
     http::{StatusCode, Uri},
     response::IntoResponse,
-    routing::{get, post, put},
+    routing::{delete, get, post, put},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -26,6 +26,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/seed", put(seed))
         .route("/resources", get(list_resources))
         .route("/resources/{*id}", put(put_resource).delete(delete_resource))
+        .route("/load-balancers/{*arn}", delete(delete_load_balancer))
         .route("/services", put(put_service).delete(delete_service))
         .route("/journal", get(read_journal).delete(clear_journal))
         .route("/faults", put(put_faults).delete(clear_faults))
@@ -72,6 +73,16 @@ async fn delete_resource(State(shared): SharedState, Path(id): Path<String>) -> 
     match simulation.aws.delete_resource(now, &id) {
         true => Ok(done()),
         false => Err(Refused(StatusCode::NOT_FOUND, format!("no resource {id}"))),
+    }
+}
+
+async fn delete_load_balancer(State(shared): SharedState, Path(arn): Path<String>) -> Answered<impl IntoResponse> {
+    let mut simulation = shared.lock();
+    let now = simulation.clock.now();
+    let deleted = simulation.aws.delete_load_balancer(now, &arn);
+    match deleted.map_err(|error| Refused(StatusCode::CONFLICT, error.to_string()))? {
+        true => Ok(done()),
+        false => Err(Refused(StatusCode::NOT_FOUND, format!("no load balancer {arn}"))),
     }
 }
 

@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::SimulatedAws;
+use crate::elbv2;
 use crate::engine::fault::FaultRule;
 use crate::engine::journal::JournalEntry;
 use crate::engine::resource;
@@ -63,6 +64,15 @@ impl SimulatedAws {
     pub fn delete_resource(&mut self, now: Timestamp, id: &str) -> bool {
         self.state.advance(now);
         resource::delete(&mut self.state, id)
+    }
+
+    /// Removes a load balancer as its owner does; returns whether it was there.
+    ///
+    /// # Errors
+    /// An endpoint service uses it.
+    pub fn delete_load_balancer(&mut self, now: Timestamp, arn: &str) -> Result<bool, ControlError> {
+        self.state.advance(now);
+        elbv2::remove(&mut self.state, arn).map_err(|error| ControlError(error.to_string()))
     }
 
     /// The calls after number `since`.
