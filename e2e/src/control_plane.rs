@@ -17,6 +17,7 @@ use kube::api::{Api, DynamicObject};
 use tokio::sync::OnceCell;
 
 pub(crate) use self::programs::KUBELET_CLIENT;
+use crate::crds::Platform;
 use crate::kubeconfig::Access;
 use crate::pki::Authority;
 use crate::process::Process;
@@ -80,11 +81,24 @@ impl ControlPlane {
     ///
     /// As [`ControlPlane::start`].
     pub async fn start_at(listens: Listens) -> Result<Self> {
+        Self::start_with(listens, Platform::Azure).await
+    }
+
+    /// Starts a new control plane on loopback that has HyperShift's CRDs for clusters on one cloud.
+    ///
+    /// # Errors
+    ///
+    /// As [`ControlPlane::start`].
+    pub async fn start_on(platform: Platform) -> Result<Self> {
+        Self::start_with(Listens::OnLoopback, platform).await
+    }
+
+    async fn start_with(listens: Listens, platform: Platform) -> Result<Self> {
         crate::scenario::install_tls_provider();
         let programs = programs(listens)?;
         let mut attempt = 1;
         loop {
-            match Self::try_start(&programs, listens).await {
+            match Self::try_start(&programs, listens, platform).await {
                 Err(error) if attempt < ATTEMPTS && format!("{error:?}").contains(PORT_TAKEN) => {
                     attempt += 1;
                 }
@@ -103,7 +117,7 @@ impl ControlPlane {
         SHARED.get_or_try_init(Self::start).await
     }
 
-    async fn try_start(programs: &Path, listens: Listens) -> Result<Self> {
+    async fn try_start(programs: &Path, listens: Listens, platform: Platform) -> Result<Self> {
         let dir = RunDir::new("control-plane")?;
         let pki = Authority::new(dir.path())?;
         let port = match listens {
@@ -138,7 +152,7 @@ impl ControlPlane {
         };
         this.ready().await.inspect_err(|_| this.keep_logs())?;
         // The garbage collector discovers new kinds only every 30 s, so it starts after the CRDs are installed.
-        crate::crds::install(&this.client()?)
+        crate::crds::install(&this.client()?, platform)
             .await
             .inspect_err(|_| this.keep_logs())?;
         let manager = this.starting(programs).controller_manager()?;

@@ -13,19 +13,55 @@ use kube::core::ApiResource;
 
 use crate::wait::eventually;
 
-/// HyperShift's kinds that Hyperlink only reads, as the beginnings of CRD file names.
-const FOREIGN: [&str; 2] = ["hostedclusters", "hostedcontrolplanes"];
+/// HyperShift's HostedClusters, as the beginning of a CRD file name.
+const HOSTED_CLUSTERS: &str = "hostedclusters";
 
-/// HyperShift's kind that Hyperlink serves, as the beginning of a CRD file name.
-const SERVED: &str = "azureprivatelinkservices";
+/// The cloud of a management cluster and its hosted clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Platform {
+    /// Azure.
+    Azure,
+    /// AWS, with OpenShift as the management cluster.
+    Aws,
+}
+
+impl Platform {
+    /// HyperShift's kind that Hyperlink serves there, as the beginning of a CRD file name.
+    fn served(self) -> &'static str {
+        match self {
+            Self::Azure => "azureprivatelinkservices",
+            Self::Aws => "awsendpointservices",
+        }
+    }
+
+    /// HyperShift's kinds that Hyperlink uses there, as the beginnings of CRD file names.
+    fn kinds(self) -> Vec<&'static str> {
+        let node_pools = (self == Self::Aws).then_some("nodepools");
+        [self.served(), HOSTED_CLUSTERS, "hostedcontrolplanes"]
+            .into_iter()
+            .chain(node_pools)
+            .collect()
+    }
+
+    fn served_crd(self) -> CustomResourceDefinition {
+        match self {
+            Self::Azure => hyperlink::api::crd(),
+            Self::Aws => hyperlink::api::aws_crd(),
+        }
+    }
+}
 
 /// Installs the CRDs and waits until they are served.
 ///
 /// # Errors
 ///
 /// A CRD is missing or refused, or does not become Established.
-pub async fn install(client: &kube::Client) -> Result<()> {
-    install_all(client, &[SERVED, FOREIGN[0], FOREIGN[1]]).await
+pub async fn install(client: &kube::Client, platform: Platform) -> Result<()> {
+    install_all(client, platform, &platform.kinds()).await?;
+    if platform == Platform::Aws {
+        install_file(client, &find(&fixtures(), "infrastructures")?).await?;
+    }
+    Ok(())
 }
 
 /// Sets whether the API server serves HostedClusters in the version that Hyperlink reads. Existing objects stay.
@@ -35,7 +71,9 @@ pub async fn install(client: &kube::Client) -> Result<()> {
 /// The CRD is missing, lacks that version, or is refused.
 pub async fn serve_hosted_clusters(client: &kube::Client, served: bool) -> Result<()> {
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let mut crd = crds.get(&format!("{}.hypershift.openshift.io", FOREIGN[0])).await?;
+    let mut crd = crds
+        .get(&format!("{}.hypershift.openshift.io", HOSTED_CLUSTERS))
+        .await?;
     let versions = &mut crd.spec.versions;
     let version = versions.iter_mut().find(|version| version.name == "v1beta1");
     version.context("no v1beta1")?.served = served;
@@ -43,7 +81,7 @@ pub async fn serve_hosted_clusters(client: &kube::Client, served: bool) -> Resul
     Ok(())
 }
 
-/// Installs the CRDs that are missing, and leaves the others as they are.
+/// Installs the CRDs for clusters on Azure that are missing, and leaves the others as they are.
 ///
 /// # Errors
 ///
@@ -51,7 +89,7 @@ pub async fn serve_hosted_clusters(client: &kube::Client, served: bool) -> Resul
 pub async fn install_missing(client: &kube::Client) -> Result<()> {
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
     let mut missing = Vec::new();
-    for kind in [SERVED].into_iter().chain(FOREIGN) {
+    for kind in Platform::Azure.kinds() {
         let name = format!("{kind}.hypershift.openshift.io");
         if crds.get_opt(&name).await?.is_none() {
             missing.push(kind);
@@ -60,26 +98,30 @@ pub async fn install_missing(client: &kube::Client) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
-    install_all(client, &missing).await
+    install_all(client, Platform::Azure, &missing).await
 }
 
-async fn install_all(client: &kube::Client, kinds: &[&str]) -> Result<()> {
+async fn install_all(client: &kube::Client, platform: Platform, kinds: &[&str]) -> Result<()> {
     let reference = crate::reference::directory("hypershift-crds");
     if reference.is_none() {
         let variable = crate::reference::VARIABLE;
         eprintln!("HyperShift's CRDs are not at hand (see {variable} in CONTRIBUTING.md): partial ones are used");
     }
-    let directory = reference.clone();
-    let directory = directory.unwrap_or_else(|| crate::repository().join("e2e/fixtures/crds"));
+    let directory = reference.clone().unwrap_or_else(fixtures);
     for kind in kinds {
-        if *kind == SERVED && reference.is_none() {
-            let definition = serde_json::to_value(hyperlink::api::crd())?;
+        if *kind == platform.served() && reference.is_none() {
+            let definition = serde_json::to_value(platform.served_crd())?;
             install_one(client, serde_json::from_value(definition)?).await?;
         } else {
             install_file(client, &find(&directory, kind)?).await?;
         }
     }
     Ok(())
+}
+
+/// The directory of the partial CRDs.
+fn fixtures() -> PathBuf {
+    crate::repository().join("e2e/fixtures/crds")
 }
 
 fn find(directory: &Path, kind: &str) -> Result<PathBuf> {
