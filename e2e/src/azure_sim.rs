@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use self::control::Control;
 use crate::ControlPlane;
+use crate::control_api::ControlApi;
 use crate::hosted_cluster::ADDITIONAL_SUBSCRIPTION;
 use crate::hyperlink::Role;
 use crate::process::{Process, Program};
@@ -71,7 +71,7 @@ pub enum Preset {
 }
 
 impl Preset {
-    fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Fast => "fast",
             Self::Recorded => "recorded",
@@ -108,7 +108,7 @@ struct Addresses {
 pub struct AzureSim {
     cloud_controller: Process,
     simulator: Process,
-    control: Control,
+    control: ControlApi,
 }
 
 impl AzureSim {
@@ -142,15 +142,12 @@ impl AzureSim {
             None => unchecked(),
         }
         let simulator = simulator.spawn("armsim", dir)?;
-        let addresses: Addresses = serde_json::from_str(&first_line(&simulator).await?)?;
-        let control = Control {
-            base: addresses.control.clone(),
-            http: reqwest::Client::new(),
-        };
+        let addresses: Addresses = serde_json::from_str(&simulator.first_line(START).await?)?;
+        let control = ControlApi::new(addresses.control.clone());
         let seed = with_twins(world)?;
         control.send(reqwest::Method::PUT, "/seed", &[], Some(&seed)).await?;
         let cloud_controller = cloud_controller(armsim, dir, control_plane, &addresses.control)?;
-        first_line(&cloud_controller).await?;
+        cloud_controller.first_line(START).await?;
         let azure = Azure {
             arm: addresses.arm,
             authority: addresses.authority,
@@ -198,7 +195,7 @@ impl AzureSim {
 
     /// The URL of the simulator's control API.
     pub fn control_url(&self) -> &str {
-        &self.control.base
+        self.control.url()
     }
 }
 
@@ -230,16 +227,6 @@ impl Drop for AzureSim {
             violations.join("\n")
         );
     }
-}
-
-async fn first_line(process: &Process) -> Result<String> {
-    process
-        .until("the simulator is up", START, async || {
-            let text = std::fs::read_to_string(process.out())?;
-            let (line, _) = text.split_once('\n').ok_or_else(|| anyhow!("it has printed nothing"))?;
-            Ok(line.to_owned())
-        })
-        .await
 }
 
 fn network() -> String {

@@ -8,6 +8,7 @@
 pub mod azure_sim;
 pub mod bench;
 pub mod binaries;
+mod control_api;
 pub mod control_plane;
 pub mod crds;
 pub mod demo;

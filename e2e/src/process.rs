@@ -258,6 +258,20 @@ impl Process {
         .await?
     }
 
+    /// Waits until it has printed a whole line to standard output, and returns the first one.
+    ///
+    /// # Errors
+    ///
+    /// It ends, or prints nothing within `timeout`.
+    pub async fn first_line(&self, timeout: Duration) -> Result<String> {
+        self.until("its first line is printed", timeout, async || {
+            let text = std::fs::read_to_string(self.out())?;
+            let (line, _) = text.split_once('\n').ok_or_else(|| anyhow!("it has printed nothing"))?;
+            Ok(line.to_owned())
+        })
+        .await
+    }
+
     /// Sends a signal by its name without `SIG`: `TERM`, `STOP`, `CONT`.
     ///
     /// # Errors
