@@ -192,7 +192,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_hides_nothing_else() {
-        let condition = |kind: &str, time: &str| json!({"type": kind, "status": "True", "reason": "R", "message": "", "lastTransitionTime": time});
+        let condition = |kind: &str, time: &str| {
+            json!({"type": kind, "status": "True", "reason": "R", "message": "",
+                "lastTransitionTime": time})
+        };
         let cr: AWSEndpointService = serde_json::from_value(json!({
             "apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AWSEndpointService",
             "metadata": {"name": "private-router"},
