@@ -12,7 +12,8 @@ use tracing_subscriber::EnvFilter;
 /// # Errors
 /// The system gives no threads or no signals.
 pub fn run<T>(name: &str, main: impl AsyncFnOnce(CancellationToken) -> T) -> io::Result<T> {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(format!("{name}=info,simulator=info")));
+    let filter =
+        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(format!("{name}=info,simulator=info")));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
