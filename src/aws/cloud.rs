@@ -12,18 +12,6 @@ use crate::body::{state, text};
 use crate::kinds::{Kind, ListScope, endpoint_service, vpc_endpoint};
 use crate::slot::{Scope, Slot};
 
-/// How long after a read that did not find a resource a second one has to confirm that: describe calls, by id or by
-/// filter, may be behind.
-///
-/// Source: <https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html>
-const ABSENT_AFTER: Duration = Duration::from_secs(10);
-
-/// How long reads have to find nothing until a resource is gone for certain that no read has ever shown: as long as a
-/// create may be under way, and then be hidden from describe calls, a minute each.
-///
-/// Source: <https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html>
-pub(crate) const GONE_AFTER: Duration = Duration::from_secs(120);
-
 /// Amazon Web Services.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Aws;
@@ -68,8 +56,16 @@ impl Cloud for Aws {
     const VERSION_FIELD: &'static str = "Version";
     /// The rows of the shortest page that is asked for.
     const PAGE: usize = 100;
-    const MISSED: Duration = ABSENT_AFTER;
-    const GONE_FOR: Duration = GONE_AFTER;
+    /// How long after a read that did not find a resource a second one has to confirm that: describe calls, by id or by
+    /// filter, may be behind.
+    ///
+    /// Source: <https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html>
+    const MISSED: Duration = Duration::from_secs(10);
+    /// How long reads have to find nothing until a resource is gone for certain that no read has ever shown: as long as a
+    /// create may be under way, and then be hidden from describe calls, a minute each.
+    ///
+    /// Source: <https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html>
+    const GONE_FOR: Duration = Duration::from_secs(120);
     const LOST_WRITES_SHOW_LATE: bool = true;
 
     fn state(body: &Value) -> Option<&str> {

@@ -34,9 +34,10 @@ pub trait Cloud: Debug + Default + Clone + Copy + PartialEq + Eq + Send + Sync +
     const VERSION_FIELD: &'static str;
     /// The rows of the shortest page of a list.
     const PAGE: usize;
-    /// See [`MISSED`].
+    /// How long after the first read that does not find what was there a second one has to confirm that.
     const MISSED: Duration = MISSED;
-    /// See [`GONE_FOR`]. Longer than a read may be behind, and than a create may take that was not answered.
+    /// How long reads have to find nothing until what no read has ever shown is gone for certain. Longer than a create that
+    /// was not answered may take, and then be hidden.
     const GONE_FOR: Duration = GONE_FOR;
     /// Whether a write that was not answered may show so late that earlier reads do not prove an absence.
     const LOST_WRITES_SHOW_LATE: bool = false;

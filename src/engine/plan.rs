@@ -234,21 +234,22 @@ pub fn ensure_absent<C: Cloud>(owned: &dyn Owned<C>, observed: &Observed<C>) -> 
         Observed::DeleteFailed(error) => (Verb::Wait, Why::Error(error.clone())),
         Observed::Found(current) => {
             let own = owned.own_part(current);
-            let (verb, why) = delete_found(owned, &own);
+            let (verb, why) = delete_found(owned, &own, matches!(own, Cow::Owned(_)));
             return step(owned, Some(own.into_owned()), verb, why);
         }
     };
     step(owned, None, verb, why)
 }
 
-fn delete_found<C: Cloud>(owned: &dyn Owned<C>, own: &Cow<'_, Value>) -> (Verb, Why<C>) {
+fn delete_found<C: Cloud>(owned: &dyn Owned<C>, own: &Value, is_part: bool) -> (Verb, Why<C>) {
     if !owned.is_owned(own) {
-        return (Verb::Refuse, Why::NotOurs);
-    }
-    match (C::progress(own), own) {
-        (Progress::Deleting, _) => (Verb::Wait, Why::InProgress),
-        (_, Cow::Borrowed(_)) => (Verb::Delete, Why::Unwanted),
-        (_, Cow::Owned(_)) => (Verb::Delete, Why::PartUnwanted),
+        (Verb::Refuse, Why::NotOurs)
+    } else if C::progress(own) == Progress::Deleting {
+        (Verb::Wait, Why::InProgress)
+    } else if is_part {
+        (Verb::Delete, Why::PartUnwanted)
+    } else {
+        (Verb::Delete, Why::Unwanted)
     }
 }
 

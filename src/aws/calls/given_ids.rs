@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use hyperlink_engine::cloud::Cloud;
 use tokio::time::Instant;
 
-use crate::cloud::GONE_AFTER;
+use crate::cloud::Aws;
 use crate::slot::Slot;
 
 /// How long a resource without any tag may be a new one whose tags do not show yet.
@@ -95,7 +96,7 @@ impl GivenIds {
         }
         all.retain(|_, ids| {
             let missed = ids.missed.map(|since| now.saturating_duration_since(since));
-            missed.is_none_or(|missed| missed < GONE_AFTER)
+            missed.is_none_or(|missed| missed < Aws::GONE_FOR)
         });
     }
 }

@@ -11,7 +11,7 @@ use hyperlink_engine::resource::{Difference, Owned, Resource};
 use serde_json::{Value, json};
 
 use super::load_balancer::{account_in_arn, name_in_arn};
-use super::{Kind, ListScope, Rules};
+use super::{Kind, ListScope, REPLACED_AFTER, Rules};
 use crate::body::{state, text, texts};
 use crate::client_token::ClientToken;
 use crate::cloud::Aws;
@@ -30,8 +30,7 @@ pub const RULES: Rules = Rules {
         suffices: None,
     }),
     create_if_new: true,
-    // The time between two endpoint services that fail, or whose load balancer is replaced.
-    replaced_after: Some(Duration::from_secs(600)),
+    replaced_after: Some(REPLACED_AFTER),
     shows_predecessor: true,
     ..Rules::DEFAULT
 };

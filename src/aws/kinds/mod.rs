@@ -1,6 +1,8 @@
 //! The kinds of resources, a file each. A new kind is its file with its `RULES`, which a `mod` names, and a line in the
 //! registry below.
 
+use std::time::Duration;
+
 use hyperlink_engine::kind_rules::KindRules;
 
 pub mod allowed_principals;
@@ -16,6 +18,9 @@ use crate::cloud::Aws;
 /// What the engine has to know of a kind of AWS's resources. AWS creates no resource over another one. Where it
 /// refuses a name that is taken, a create holds for a new one alone; an endpoint has no name.
 pub type Rules = KindRules<Aws>;
+
+/// The time between the first two replacements of what fails, or cannot be changed as desired. It doubles with each.
+pub(crate) const REPLACED_AFTER: Duration = Duration::from_secs(600);
 
 /// Where the resources are that a list shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use hyperlink_engine::cloud::Key;
 use hyperlink_engine::resource::{Difference, Owned, Resource};
 use serde_json::{Value, json};
 
-use super::{Kind, Rules};
+use super::{Kind, REPLACED_AFTER, Rules};
 use crate::body::{list, state, text, texts};
 use crate::client_token::ClientToken;
 use crate::cloud::Aws;
@@ -25,8 +25,7 @@ pub const RULES: Rules = Rules {
     pace: Duration::from_secs(15),
     in_force: |body| dns_name(body).is_some(),
     confirms_absence: true,
-    // The time between two endpoints of which none comes to be connected.
-    replaced_after: Some(Duration::from_secs(600)),
+    replaced_after: Some(REPLACED_AFTER),
     proves_gone: true,
     shows_predecessor: true,
     ..Rules::DEFAULT
