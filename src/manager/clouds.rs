@@ -9,6 +9,7 @@ use super::waits::{keep_session, keep_token, wait_for_arm};
 use crate::api::Platform;
 use crate::aws::api::client::Connection;
 use crate::aws::api::transport::{HttpsTransport as AwsHttpsTransport, Transport as AwsTransport};
+use crate::aws::calls::accounts::SESSION_NAME;
 use crate::aws::credentials::SessionCache;
 use crate::azure::arm::auth::TokenCache;
 use crate::azure::arm::read_only::ReadOnly;
@@ -18,9 +19,6 @@ use crate::metrics::Metrics;
 use crate::roles::CloudConnection;
 use crate::roles::aws::AwsConnection;
 use crate::roles::azure::AzureConnection;
-
-/// The name of the process' sessions in the audit log of an AWS account.
-const SESSION_NAME: &str = "hyperlink";
 
 /// The clouds of the chosen platforms.
 pub struct Clouds {

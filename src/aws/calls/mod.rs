@@ -1,9 +1,11 @@
 //! The engine's calls, as AWS takes them. Each kind has a file here: what reads, changes and deletes it.
 
+pub mod accounts;
 mod connections;
 mod endpoint_service;
 mod given_ids;
 mod load_balancer;
+mod networks;
 mod principals;
 mod records;
 mod security_group;

@@ -9,8 +9,8 @@ use kube::core::ApiResource;
 
 use super::Foundation;
 use crate::api::{AWSEndpointService, Role};
-use crate::aws::api::client::{Client, Connection};
-use crate::aws::calls::Calls;
+use crate::aws::api::client::Connection;
+use crate::aws::calls::accounts::Accounts;
 use crate::aws::credentials::SessionCache;
 use crate::aws::slot::Scope as Account;
 use crate::config::Aws;
@@ -73,15 +73,13 @@ pub(super) async fn dry_run(
     ho::dry_run(foundation, aws, prepared, object).await
 }
 
-/// What the reconciles of a role work with, as the process' own identity.
+/// What the reconciles of a role work with; `account` is that of the process' own identity.
 fn context(foundation: &Foundation<'_>, aws: &AwsConnection, account: &str) -> Context {
     let intervals = &foundation.config.intervals;
-    let sessions = Arc::new(aws.sessions.clone());
     let gate = Arc::clone(&foundation.gate);
-    let client = Client::new(aws.connection.clone(), sessions, account, gate);
-    let calls = Calls::new(&client, client.clone());
+    let accounts = Accounts::new(aws.connection.clone(), aws.sessions.clone(), account, gate);
     let observations = ObservationCache::new(intervals.resync, intervals.record_resync);
-    foundation.context(AwsContext::new(calls, observations))
+    foundation.context(AwsContext::new(accounts, observations))
 }
 
 /// The account and region of the management cluster.
