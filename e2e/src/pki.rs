@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
-    SanType,
+    PKCS_RSA_SHA256, SanType,
 };
 
 /// A certificate authority that nobody outside one test trusts.
@@ -83,13 +83,14 @@ impl Authority {
     }
 }
 
-/// Creates a key pair that signs tokens (P-256) and writes it as PKCS #8 and SubjectPublicKeyInfo, both PEM.
+/// Creates a key pair that signs tokens (RSA, as OpenShift's) and writes it as PKCS #8 and SubjectPublicKeyInfo, both
+/// PEM.
 ///
 /// # Errors
 ///
 /// A file cannot be written.
 pub fn write_signing_key(private: &Path, public: &Path) -> Result<()> {
-    let key = KeyPair::generate()?;
+    let key = KeyPair::generate_for(&PKCS_RSA_SHA256)?;
     write(private, &key.serialize_pem())?;
     write(public, &key.public_key_pem())
 }
