@@ -1,10 +1,12 @@
-//! The test environment of Hyperlink: a real Kubernetes control plane, a simulated Azure and the real executables.
-//! This crate plays HyperShift's part.
+//! The test environment of Hyperlink: a real Kubernetes control plane, a simulated Azure or AWS, and the real
+//! executables. This crate plays HyperShift's part.
 //!
 //! Everything here starts processes or talks to them; nothing decides what Hyperlink should do.
 //! Each process that a test starts dies with the test's own process ([`process`]).
 //! When a test fails, its logs stay and their path is printed ([`run_dir`]).
 
+pub mod aws_env;
+pub mod aws_sim;
 pub mod azure_sim;
 pub mod bench;
 pub mod binaries;
@@ -37,6 +39,7 @@ pub mod tenant;
 pub mod test_env;
 pub mod wait;
 
+pub use aws_env::AwsEnv;
 pub use control_plane::ControlPlane;
 pub use scenario::scenario;
 pub use target::Target;

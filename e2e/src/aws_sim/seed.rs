@@ -1,0 +1,189 @@
+//! What the simulated AWS holds at first: the accounts of the management cluster and of the guests, with the
+//! identities of Hyperlink's roles and HyperShift's own policies, and the network of the management cluster.
+
+use serde_json::{Value, json};
+
+use crate::ControlPlane;
+
+/// Region of everything.
+pub const REGION: &str = "us-east-1";
+/// Account of the management cluster.
+pub const MANAGEMENT: &str = "111122223333";
+/// Account of the hosted clusters.
+pub const GUEST: &str = "444455556666";
+/// Ids of the guests' private hosted zones begin so: in them, and in no others, the CPO identities may write records.
+pub const ZONE_PREFIX: &str = "ZE2E";
+
+pub(super) const MANAGEMENT_VPC: &str = "vpc-0e2e0000000000001";
+/// The subnets of the load balancers with the ids of their zones.
+pub(super) const MANAGEMENT_SUBNETS: [(&str, &str); 2] = [
+    ("subnet-0e2e0000000000001", "use1-az1"),
+    ("subnet-0e2e0000000000002", "use1-az2"),
+];
+
+/// A user with one access key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The user's name.
+    pub name: &'static str,
+    /// The user's account.
+    pub account: &'static str,
+    /// The id of the access key.
+    pub access_key_id: &'static str,
+}
+
+impl Identity {
+    /// The user's ARN, as the journal has it.
+    pub fn arn(&self) -> String {
+        format!("arn:aws:iam::{}:user/{}", self.account, self.name)
+    }
+
+    /// The secret of the access key.
+    pub fn secret(&self) -> String {
+        format!("secret-of-{}", self.name)
+    }
+}
+
+/// The HO role's identity.
+pub const HO: Identity = Identity {
+    name: "ho",
+    account: MANAGEMENT,
+    access_key_id: "AKIAHO",
+};
+/// Another identity with the rights of [`HO`].
+pub const HO_TWIN: Identity = Identity {
+    name: "ho-twin",
+    account: MANAGEMENT,
+    access_key_id: "AKIAHOTWIN",
+};
+/// The CPO role's identity where it has keys. Endpoint services allow [`CPO_ROLE`], not this user.
+pub const CPO: Identity = Identity {
+    name: "cpo",
+    account: GUEST,
+    access_key_id: "AKIACPO",
+};
+/// A person who may do everything in the management account.
+pub const ADMINISTRATOR: Identity = Identity {
+    name: "administrator",
+    account: MANAGEMENT,
+    access_key_id: "AKIAADMINISTRATOR",
+};
+/// A person who may do everything in the guests' account.
+pub const GUEST_ADMINISTRATOR: Identity = Identity {
+    name: "administrator",
+    account: GUEST,
+    access_key_id: "AKIAGUESTADMINISTRATOR",
+};
+
+/// ARN of a role with the rights of [`HO`], for tokens of the ServiceAccount [`HO_ACCOUNT`].
+pub const HO_ROLE: &str = "arn:aws:iam::111122223333:role/hypershift-operator";
+/// ARN of the CPO role's identity in the guests' account, with an IAM path, for tokens of the ServiceAccount
+/// [`CPO_ACCOUNT`].
+pub const CPO_ROLE: &str = "arn:aws:iam::444455556666:role/hosted/control-plane-operator";
+
+/// The ServiceAccount, namespace and name, whose tokens [`HO_ROLE`] trusts.
+pub(crate) const HO_ACCOUNT: (&str, &str) = ("hypershift", "operator");
+/// The ServiceAccount, namespace and name, whose tokens [`CPO_ROLE`] trusts.
+pub(crate) const CPO_ACCOUNT: (&str, &str) = ("kube-system", "control-plane-operator");
+/// The audience of these tokens.
+pub(crate) const TOKEN_AUDIENCE: &str = "openshift";
+
+/// What HyperShift's policy for its operator allows, on everything.
+const HO_ACTIONS: [&str; 9] = [
+    "ec2:CreateVpcEndpointServiceConfiguration",
+    "ec2:DescribeVpcEndpointServiceConfigurations",
+    "ec2:DeleteVpcEndpointServiceConfigurations",
+    "ec2:DescribeVpcEndpointServicePermissions",
+    "ec2:ModifyVpcEndpointServicePermissions",
+    "ec2:DescribeVpcEndpointConnections",
+    "ec2:RejectVpcEndpointConnections",
+    "ec2:CreateTags",
+    "elasticloadbalancing:DescribeLoadBalancers",
+];
+
+/// What HyperShift's policy for the control plane operator allows, on everything.
+const CPO_ACTIONS: [&str; 15] = [
+    "ec2:CreateVpcEndpoint",
+    "ec2:ModifyVpcEndpoint",
+    "ec2:DeleteVpcEndpoints",
+    "ec2:DescribeVpcEndpoints",
+    "ec2:CreateTags",
+    "ec2:CreateSecurityGroup",
+    "ec2:DeleteSecurityGroup",
+    "ec2:DescribeSecurityGroups",
+    "ec2:AuthorizeSecurityGroupIngress",
+    "ec2:AuthorizeSecurityGroupEgress",
+    "ec2:RevokeSecurityGroupIngress",
+    "ec2:RevokeSecurityGroupEgress",
+    "ec2:DescribeVpcs",
+    "ec2:DescribeSubnets",
+    "route53:ListHostedZones",
+];
+
+/// What that policy allows on the cluster's own hosted zone.
+const ZONE_ACTIONS: [&str; 2] = ["route53:ChangeResourceRecordSets", "route53:ListResourceRecordSets"];
+
+fn policy(rules: &Value) -> Value {
+    json!({"Version": "2012-10-17", "Statement": rules})
+}
+
+fn user(identity: Identity, policy: &Value) -> Value {
+    json!({"name": identity.name, "access_key_id": identity.access_key_id, "secret_access_key": identity.secret(),
+        "policies": [policy]})
+}
+
+/// A role that trusts the tokens of one ServiceAccount.
+fn role(arn: &str, (namespace, name): (&str, &str), policy: &Value) -> Value {
+    let full_name = arn.split_once(":role").map_or(arn, |(_, full_name)| full_name);
+    let (path, role) = full_name.rsplit_once('/').unwrap_or_default();
+    json!({
+        "name": role,
+        "path": format!("{path}/"),
+        "web_identities": [{
+            "issuer": ControlPlane::TOKEN_ISSUER,
+            "subject": format!("system:serviceaccount:{namespace}:{name}"),
+            "audience": TOKEN_AUDIENCE,
+        }],
+        "policies": [policy],
+    })
+}
+
+/// The seed of the simulator: accounts, identities with exactly the rights that HyperShift's policies give, and the
+/// management network. `token_keys` verify the tokens of ServiceAccounts.
+pub fn seed(token_keys: &Value) -> Value {
+    let ho = policy(&json!([{"Effect": "Allow", "Action": HO_ACTIONS, "Resource": "*"}]));
+    let zones = format!("arn:aws:route53:::hostedzone/{ZONE_PREFIX}*");
+    let cpo = policy(&json!([
+        {"Effect": "Allow", "Action": CPO_ACTIONS, "Resource": "*"},
+        {"Effect": "Allow", "Action": ZONE_ACTIONS, "Resource": zones},
+    ]));
+    let everything = policy(&json!([{"Effect": "Allow", "Action": "*", "Resource": "*"}]));
+    let issuers = json!([{"issuer": ControlPlane::TOKEN_ISSUER, "jwks": token_keys}]);
+    json!({
+        "accounts": [
+            {
+                "id": MANAGEMENT,
+                "users": [user(HO, &ho), user(HO_TWIN, &ho), user(ADMINISTRATOR, &everything)],
+                "roles": [role(HO_ROLE, HO_ACCOUNT, &ho)],
+                "oidc_providers": issuers,
+            },
+            {
+                "id": GUEST,
+                "users": [user(CPO, &cpo), user(GUEST_ADMINISTRATOR, &everything)],
+                "roles": [role(CPO_ROLE, CPO_ACCOUNT, &cpo)],
+                "oidc_providers": issuers,
+            },
+        ],
+        "resources": management_network(),
+    })
+}
+
+fn management_network() -> Vec<Value> {
+    let arn = |resource: &str| format!("arn:aws:ec2:{REGION}:{MANAGEMENT}:{resource}");
+    let vpc = json!({"id": arn(&format!("vpc/{MANAGEMENT_VPC}")), "cidr": "10.8.0.0/16"});
+    let subnets = MANAGEMENT_SUBNETS.iter().zip(1..).map(|((id, zone_id), number)| {
+        json!({"id": arn(&format!("subnet/{id}")), "vpc": MANAGEMENT_VPC, "cidr": format!("10.8.{number}.0/24"),
+            "zone_id": zone_id})
+    });
+    std::iter::once(vpc).chain(subnets).collect()
+}
