@@ -14,7 +14,9 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 pub use self::custom_resource::{Condition, conditions};
+pub(crate) use self::deletion::delete_namespace;
 pub use self::deletion::release;
+pub(crate) use self::objects::merge;
 use crate::Target;
 
 /// The namespace of the HostedClusters in a test environment.
@@ -25,7 +27,7 @@ pub const ADDITIONAL_SUBSCRIPTION: &str = "44444444-4444-4444-8444-444444444444"
 pub const ROUTER: &str = "private-router";
 /// The name of OAuth's Service, if it has a load balancer of its own, and of its custom resource.
 pub const OAUTH: &str = "oauth-openshift";
-const HYPERSHIFT_FINALIZER: &str = "hypershift.openshift.io/finalizer";
+pub(crate) const HYPERSHIFT_FINALIZER: &str = "hypershift.openshift.io/finalizer";
 
 /// A private hosted cluster. All names derive from its name, so that one target can hold many.
 #[derive(Clone, Debug)]

@@ -5,6 +5,7 @@
 //! Each process that a test starts dies with the test's own process ([`process`]).
 //! When a test fails, its logs stay and their path is printed ([`run_dir`]).
 
+pub mod aws_cluster;
 pub mod aws_env;
 pub mod aws_sim;
 pub mod azure_sim;

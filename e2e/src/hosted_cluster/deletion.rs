@@ -82,23 +82,31 @@ impl HostedCluster {
     ///
     /// It still exists after `timeout`.
     pub async fn delete_namespace(&self, client: &kube::Client, timeout: Duration) -> Result<()> {
-        let namespaces: Api<Namespace> = Api::all(client.clone());
-        let name = self.control_plane_namespace();
-        namespaces.delete(&name, &DeleteParams::default()).await?;
-        eventually("the namespace is gone", timeout, || async {
-            let Some(left) = namespaces.get_opt(&name).await? else {
-                return Ok(());
-            };
-            let conditions = left.status.and_then(|status| status.conditions).unwrap_or_default();
-            let held: Vec<_> = conditions
-                .into_iter()
-                .filter(|one| one.status == "True")
-                .filter_map(|one| one.message)
-                .collect();
-            Err(anyhow!("{held:?}"))
-        })
-        .await
+        delete_namespace(client, &self.control_plane_namespace(), timeout).await
     }
+}
+
+/// Deletes a namespace and waits until it is gone.
+///
+/// # Errors
+///
+/// It still exists after `timeout`; the error says what is left in it.
+pub(crate) async fn delete_namespace(client: &kube::Client, name: &str, timeout: Duration) -> Result<()> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    namespaces.delete(name, &DeleteParams::default()).await?;
+    eventually("the namespace is gone", timeout, || async {
+        let Some(left) = namespaces.get_opt(name).await? else {
+            return Ok(());
+        };
+        let conditions = left.status.and_then(|status| status.conditions).unwrap_or_default();
+        let held: Vec<_> = conditions
+            .into_iter()
+            .filter(|one| one.status == "True")
+            .filter_map(|one| one.message)
+            .collect();
+        Err(anyhow!("{held:?}"))
+    })
+    .await
 }
 
 fn ensure_gone(found: Option<DynamicObject>) -> Result<()> {

@@ -163,7 +163,7 @@ impl HostedCluster {
 }
 
 /// Applies a JSON merge patch (RFC 7396) to an object.
-pub(super) fn merge(object: &mut Value, patch: &Value) {
+pub(crate) fn merge(object: &mut Value, patch: &Value) {
     let Some(fields) = patch.as_object() else {
         object.clone_from(patch);
         return;
