@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use crate::ControlPlane;
+use crate::hyperlink::Role;
 use crate::kubeconfig::Access;
 
 /// The namespace of Hyperlink's ServiceAccounts and leases.
@@ -36,6 +37,21 @@ pub async fn install_in(access: &Access, dir: &Path, namespace: &str, prefix: &s
     let file = "role-cpo-many.yaml";
     apply(access, file, "ClusterRole", "cpo", namespace, prefix).await?;
     Ok(())
+}
+
+/// Creates the ServiceAccount of one role for clusters on AWS, and gives it the rights that are shipped for it.
+///
+/// # Errors
+///
+/// As [`install`].
+pub async fn install_on_aws(control_plane: &ControlPlane, role: Role) -> Result<Access> {
+    let account = format!("{}-aws", role.as_str());
+    let access = control_plane.service_account(NAMESPACE, &account).await?;
+    let file = format!("role-{account}.yaml");
+    let admin = control_plane.admin();
+    apply(admin, &file, "ClusterRole", &account, NAMESPACE, "").await?;
+    install_lease(admin, &account, &format!("hyperlink-{account}"), NAMESPACE, "").await?;
+    Ok(access)
 }
 
 /// Gives a role the rights for the lease of this name.

@@ -1,0 +1,54 @@
+//! Runs the real executable for clusters on AWS.
+
+use anyhow::Result;
+
+use super::{Hyperlink, Role};
+use crate::aws_sim::REGION;
+use crate::process::Program;
+use crate::{AwsEnv, roles};
+
+/// Nothing answers there: no test runs on a machine of EC2.
+const NO_INSTANCE_METADATA: &str = "http://127.0.0.1:9";
+
+impl Hyperlink {
+    /// Starts one role for clusters on AWS, with a ServiceAccount that has the shipped rights and nothing else, and
+    /// waits until it serves its probes. `name` distinguishes several processes of one role; `flags` replace the
+    /// default flags of the same names.
+    ///
+    /// # Errors
+    ///
+    /// The build fails or the process ends; the error holds the end of its log.
+    pub async fn start_on_aws(env: &AwsEnv, role: Role, name: &str, flags: &[(&str, &str)]) -> Result<Self> {
+        let account = roles::install_on_aws(env.control_plane(), role).await?;
+        let (aws, credentials) = (env.aws(), env.credentials());
+        let credentials = match role {
+            Role::Ho => &credentials.ho,
+            Role::Cpo => &credentials.cpo_role,
+        };
+        let (kubeconfig, credentials) = (account.path().to_string_lossy(), credentials.to_string_lossy());
+        let ca_file = aws.ca_file().to_string_lossy();
+        let own = [
+            ("role", role.as_str()),
+            ("platform", "aws"),
+            ("kubeconfig", &kubeconfig),
+            ("lease-namespace", env.hyperlink_namespace()),
+            ("metrics-bind", "127.0.0.1:0"),
+            ("log-format", "json"),
+            ("aws-region", REGION),
+            ("aws-credentials-file", &credentials),
+            ("aws-endpoint-ec2", aws.endpoint()),
+            ("aws-endpoint-elb", aws.endpoint()),
+            ("aws-endpoint-route53", aws.endpoint()),
+            ("aws-endpoint-sts", aws.endpoint()),
+            ("aws-endpoint-imds", NO_INSTANCE_METADATA),
+            ("ca-file", &ca_file),
+        ];
+        let given = |name: &str| flags.iter().any(|(flag, _)| *flag == name);
+        let own = own.into_iter().filter(|(flag, _)| !given(flag));
+        let program = Program::new(crate::binaries::executable("hyperlink")?).without_our_environment();
+        let program = own
+            .chain(flags.iter().copied())
+            .fold(program.arg("run"), |program, (flag, value)| program.flag(flag, value));
+        Self::start_prepared(&program, role, name, env.dir()).await
+    }
+}
