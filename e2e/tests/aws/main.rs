@@ -1,0 +1,10 @@
+//! Clusters on AWS, on a real API server and the simulated AWS: the environment.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod environment;
+mod identities;
+
+use std::time::Duration;
+
+/// The longest time that a test waits for anything.
+const SOON: Duration = Duration::from_secs(90);
