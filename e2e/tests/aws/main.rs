@@ -1,7 +1,8 @@
-//! Clusters on AWS, on a real API server and the simulated AWS: the environment.
+//! Clusters on AWS, on a real API server and the simulated AWS: the environment itself, and the HO role.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod environment;
+mod ho;
 mod identities;
 
 use std::time::Duration;
