@@ -1,5 +1,5 @@
-//! The controllers. `private_link_service` and `private_endpoint` each have an `observe`, `plan`, `teardown` and
-//! `status`; `driver` does the rest of a reconcile.
+//! The controllers. `private_link_service` and `private_endpoint` on Azure, `endpoint_service` and `vpc_endpoint` on
+//! AWS each have an `observe`, `plan`, `teardown` and `status`; `driver` does the rest of a reconcile.
 
 pub mod abandon;
 pub mod awaiting;
@@ -29,6 +29,7 @@ pub mod reconciler;
 pub mod report;
 pub mod step_problem;
 pub mod urgency;
+pub mod vpc_endpoint;
 pub mod watch;
 pub mod write_status;
 

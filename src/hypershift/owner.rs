@@ -1,12 +1,14 @@
 //! The HostedControlPlane that owns a custom resource, and its HostedCluster. Reads only.
 
+use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 
 use crate::api::markers::CLUSTER_ANNOTATION;
-use crate::api::{HostedCluster, HostedControlPlane};
+use crate::api::{HostedCluster, HostedControlPlane, Reason};
 use crate::hypershift::cluster_index::ClusterIndex;
-use crate::hypershift::identity;
+use crate::hypershift::identity::{self, IDENTITY_RETRY};
 use crate::hypershift::names;
+use crate::hypershift::problem::Problem;
 use crate::runtime::call::{ReconcileError, within};
 
 /// The owner, if it is still the object that the owner reference names by UID.
@@ -23,6 +25,22 @@ pub async fn control_plane(
     Ok(within(api.get_opt(&owner.name))
         .await?
         .filter(|found| found.metadata.uid.as_ref() == Some(&owner.uid)))
+}
+
+/// The only HostedControlPlane of the namespace. A custom resource on AWS names none, and has no owner.
+pub async fn only_control_plane(
+    kube: &kube::Client,
+    namespace: &str,
+) -> Result<Result<HostedControlPlane, Problem>, ReconcileError> {
+    let api: Api<HostedControlPlane> = Api::namespaced(kube.clone(), namespace);
+    let mut found = within(api.list(&ListParams::default().limit(2))).await?.items;
+    let text = match found.len() {
+        0 => "the namespace has no HostedControlPlane",
+        1 => return Ok(Ok(found.remove(0))),
+        _ => "the namespace has several HostedControlPlanes",
+    };
+    let problem = Problem::new(Reason::HostedControlPlaneNotFound, text);
+    Ok(Err(problem.requeue_after(IDENTITY_RETRY)))
 }
 
 /// The HostedCluster whose control plane is in the custom resource's namespace: the first of several. One that only the

@@ -32,6 +32,8 @@ label_values! {
         PrivateEndpoint = "private_endpoint",
         /// Role `ho` on AWS: endpoint service.
         EndpointService = "endpoint_service",
+        /// Role `cpo` on AWS: endpoint, security group and records.
+        VpcEndpoint = "vpc_endpoint",
     }
 }
 

@@ -25,10 +25,11 @@ struct Worker {
 }
 
 /// The controllers whose work consists of calls to a cloud.
-const CALLERS: [Controller; 3] = [
+const CALLERS: [Controller; 4] = [
     Controller::PrivateLinkService,
     Controller::PrivateEndpoint,
     Controller::EndpointService,
+    Controller::VpcEndpoint,
 ];
 
 impl WorkProgress {

@@ -73,7 +73,7 @@ pub async fn prepare(role: Role, cloud: CloudConnection, kube: &kube::Client, it
     match cloud {
         CloudConnection::Azure(azure) => PreparedCloud::Azure(azure, azure::prepare(role, kube, item).await),
         CloudConnection::Aws(aws) => {
-            let prepared = aws::prepare(&aws, kube, item).await;
+            let prepared = aws::prepare(role, &aws, kube, item).await;
             PreparedCloud::Aws(aws, prepared)
         }
     }

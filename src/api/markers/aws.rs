@@ -10,14 +10,18 @@ pub const CPO_FINALIZER: &str = "hypershift.openshift.io/control-plane-operator-
 /// On the custom resource, by role `ho`: the ids of the zones in which the endpoint service is, joined by commas.
 pub const SERVICE_ZONES: &str = "hyperlink.hypershift.openshift.io/service-zones";
 
+/// On the custom resource, by role `cpo`: the DNS name of the endpoint.
+pub const ENDPOINT_DNS_NAME: &str = "hyperlink.hypershift.openshift.io/endpoint-dns-name";
+
 /// The annotations of the custom resource that are read; a change of any other one is ignored.
-pub const READ_ANNOTATIONS: [&str; 6] = [
+pub const READ_ANNOTATIONS: [&str; 7] = [
     CLUSTER_ANNOTATION,
     HO_INTENT,
     CPO_INTENT,
     ABANDON,
     ALLOW_REPLACE,
     SERVICE_ZONES,
+    ENDPOINT_DNS_NAME,
 ];
 
 /// The Service, and so the custom resource, of an API server that is not behind the router.

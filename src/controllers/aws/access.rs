@@ -53,14 +53,18 @@ impl KnownSubnets {
 
     fn note(&self, subnets: &SubnetsIn, answer: &SubnetZones, now: Instant) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.unanswered.retain(|_, (since, _)| now.saturating_duration_since(*since) < UNKNOWN_FOR);
+        known
+            .unanswered
+            .retain(|_, (since, _)| now.saturating_duration_since(*since) < UNKNOWN_FOR);
         match answer {
             Ok(zones) => {
                 let found: BTreeSet<&String> = zones.keys().collect();
                 if subnets.subnets.iter().any(|subnet| !found.contains(subnet)) {
                     known.unanswered.insert(subnets.clone(), (now, None));
                 }
-                let all = zones.iter().map(|(subnet, zone)| ((subnets.vpc.clone(), subnet.clone()), zone.clone()));
+                let all = zones
+                    .iter()
+                    .map(|(subnet, zone)| ((subnets.vpc.clone(), subnet.clone()), zone.clone()));
                 known.zones.extend(all);
             }
             Err(error) => {
@@ -117,7 +121,10 @@ mod tests {
     }
 
     fn zones(pairs: &[(&str, &str)]) -> HashMap<String, String> {
-        pairs.iter().map(|(id, zone)| ((*id).to_owned(), (*zone).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(id, zone)| ((*id).to_owned(), (*zone).to_owned()))
+            .collect()
     }
 
     #[test]
@@ -126,7 +133,10 @@ mod tests {
         assert!(known.of(&subnets(&["a"]), now).is_none());
         known.note(&subnets(&["a", "b"]), &Ok(zones(&[("a", "az1"), ("b", "az2")])), now);
         let later = now + Duration::from_secs(86_400);
-        assert_eq!(known.of(&subnets(&["a"]), later).unwrap().unwrap(), zones(&[("a", "az1")]));
+        assert_eq!(
+            known.of(&subnets(&["a"]), later).unwrap().unwrap(),
+            zones(&[("a", "az1")])
+        );
     }
 
     #[test]
@@ -134,7 +144,10 @@ mod tests {
         let (known, now) = (KnownSubnets::default(), Instant::now());
         known.note(&subnets(&["a", "x"]), &Ok(zones(&[("a", "az1")])), now);
         let soon = now + Duration::from_secs(60);
-        assert_eq!(known.of(&subnets(&["a", "x"]), soon).unwrap().unwrap(), zones(&[("a", "az1")]));
+        assert_eq!(
+            known.of(&subnets(&["a", "x"]), soon).unwrap().unwrap(),
+            zones(&[("a", "az1")])
+        );
         assert!(known.of(&subnets(&["a", "x"]), now + UNKNOWN_FOR).is_none());
         let denied = AwsError::own(Class::Denied, "UnauthorizedOperation");
         known.note(&subnets(&["y"]), &Err(denied), now);

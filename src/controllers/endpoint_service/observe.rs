@@ -2,14 +2,13 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
-use kube::api::ListParams;
 use kube::{Api, Resource, ResourceExt};
 
 use super::EndpointServiceController;
 use super::inputs::EndpointServiceInputs;
 use crate::api::markers::aws::{KARPENTER_SUBNETS, SERVICES, obsolete_router};
 use crate::api::markers::{CLUSTER_ANNOTATION, HO_INTENT, PRIVATE_ROUTER};
-use crate::api::{AWSEndpointService, ClusterRef, HostedCluster, HostedControlPlane, NodePool, Reason, Role};
+use crate::api::{AWSEndpointService, ClusterRef, HostedCluster, HostedControlPlane, NodePool, Role};
 use crate::controllers::aws::access::Context;
 use crate::controllers::custom_resource::CustomResource;
 use crate::hypershift::aws::identity::on_aws;
@@ -18,7 +17,7 @@ use crate::hypershift::aws::load_balancer_name::{NlbMatch, ServiceFacts, vouched
 use crate::hypershift::aws::principals::{self, DesiredPrincipals};
 use crate::hypershift::aws::subnet_ids::KarpenterList;
 use crate::hypershift::claims::{Claim, Claims, Holder};
-use crate::hypershift::identity::{self, DeletedCluster, IDENTITY_RETRY, Identity, Traces};
+use crate::hypershift::identity::{self, DeletedCluster, Identity, Traces};
 use crate::hypershift::problem::Problem;
 use crate::hypershift::{intent, owner};
 use crate::runtime::call::{ReconcileError, within};
@@ -32,7 +31,8 @@ pub(super) async fn read_inputs(
     let cluster_index = &controller.cluster_index;
     cluster_index.known().await?;
     let kube = &cx.runtime.kube;
-    let control_plane = only_control_plane(kube, cr).await?;
+    let namespace = cr.namespace().unwrap_or_default();
+    let control_plane = owner::only_control_plane(kube, &namespace).await?;
     let hosted = owner::hosted_cluster(kube, cr, cluster_index).await?;
     let (plane, hosted) = (control_plane.as_ref().ok(), hosted.as_ref());
     let identity = match &control_plane {
@@ -68,22 +68,6 @@ pub(super) async fn read_inputs(
         node_pools,
         karpenter,
     })
-}
-
-/// The only HostedControlPlane of the namespace. The custom resource names none, and has no owner.
-async fn only_control_plane(
-    kube: &kube::Client,
-    cr: &AWSEndpointService,
-) -> Result<Result<HostedControlPlane, Problem>, ReconcileError> {
-    let api: Api<HostedControlPlane> = Api::namespaced(kube.clone(), &cr.namespace().unwrap_or_default());
-    let mut found = within(api.list(&ListParams::default().limit(2))).await?.items;
-    let text = match found.len() {
-        0 => "the namespace has no HostedControlPlane",
-        1 => return Ok(Ok(found.remove(0))),
-        _ => "the namespace has several HostedControlPlanes",
-    };
-    let problem = Problem::new(Reason::HostedControlPlaneNotFound, text);
-    Ok(Err(problem.requeue_after(IDENTITY_RETRY)))
 }
 
 /// The cluster's identity, by its two objects.

@@ -1,4 +1,5 @@
-//! What is learned of the management cluster on AWS: its account, and the name of its infrastructure.
+//! What is learned before a role leads on AWS: the own account, and for role `ho` the name of the management cluster's
+//! infrastructure.
 
 use std::time::Duration;
 
@@ -6,15 +7,16 @@ use kube::Api;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
 
 use super::{AwsConnection, Prepared};
+use crate::api::Role;
 use crate::aws::api::error::AwsError;
 use crate::aws::sts;
 use crate::http::ReadinessItem;
 use crate::runtime::call::{ReconcileError, within};
 
-/// The time between two tries to learn of the management cluster.
+/// The time between two tries to learn both.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Why nothing is known of the management cluster.
+/// Why they are not known.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unknown {
     /// AWS does not tell the account.
@@ -26,9 +28,9 @@ pub(super) enum Unknown {
 }
 
 /// Waits until both are known.
-pub(super) async fn wait_for(aws: &AwsConnection, kube: &kube::Client, item: &ReadinessItem) -> Prepared {
+pub(super) async fn wait_for(role: Role, aws: &AwsConnection, kube: &kube::Client, item: &ReadinessItem) -> Prepared {
     loop {
-        match read(aws, kube).await {
+        match read(role, aws, kube).await {
             Ok(prepared) => {
                 item.ready();
                 return prepared;
@@ -40,11 +42,14 @@ pub(super) async fn wait_for(aws: &AwsConnection, kube: &kube::Client, item: &Re
 }
 
 /// Reads both.
-pub(super) async fn read(aws: &AwsConnection, kube: &kube::Client) -> Result<Prepared, Unknown> {
+pub(super) async fn read(role: Role, aws: &AwsConnection, kube: &kube::Client) -> Result<Prepared, Unknown> {
     let account = sts::caller_account(&aws.connection, &aws.sessions).await;
     Ok(Prepared {
         account: account.map_err(Unknown::Account)?,
-        infrastructure: infrastructure_name(kube).await?,
+        infrastructure: match role {
+            Role::Ho => infrastructure_name(kube).await?,
+            Role::Cpo => None,
+        },
     })
 }
 

@@ -1,5 +1,6 @@
 //! Platform `aws`: HyperShift's private clusters on AWS.
 
+mod cpo;
 mod ho;
 mod management_cluster;
 
@@ -36,7 +37,7 @@ pub struct AwsConnection {
 pub struct Prepared {
     /// The account of the process' own identity.
     account: String,
-    /// The name of the management cluster's infrastructure, where it has one.
+    /// The name of the management cluster's infrastructure, where it has one, for role `ho`.
     infrastructure: Option<String>,
 }
 
@@ -47,12 +48,12 @@ pub(super) fn resource() -> ApiResource {
 pub(super) fn rights(role: Role) -> Vec<&'static str> {
     match role {
         Role::Ho => vec![ho::RIGHTS],
-        Role::Cpo => Vec::new(),
+        Role::Cpo => vec![cpo::RIGHTS],
     }
 }
 
-pub(super) async fn prepare(aws: &AwsConnection, kube: &kube::Client, item: &ReadinessItem) -> Prepared {
-    management_cluster::wait_for(aws, kube, item).await
+pub(super) async fn prepare(role: Role, aws: &AwsConnection, kube: &kube::Client, item: &ReadinessItem) -> Prepared {
+    management_cluster::wait_for(role, aws, kube, item).await
 }
 
 pub(super) async fn run(
@@ -61,7 +62,10 @@ pub(super) async fn run(
     prepared: Prepared,
     scope: Scope,
 ) -> anyhow::Result<()> {
-    ho::run(foundation, aws, prepared, scope).await
+    match foundation.role {
+        Role::Ho => ho::run(foundation, aws, prepared, scope).await,
+        Role::Cpo => cpo::run(foundation, aws, prepared, scope).await,
+    }
 }
 
 pub(super) async fn dry_run(
@@ -69,8 +73,11 @@ pub(super) async fn dry_run(
     aws: &AwsConnection,
     object: &Object,
 ) -> anyhow::Result<RolePlan> {
-    let prepared = management_cluster::read(aws, &foundation.kube).await?;
-    ho::dry_run(foundation, aws, prepared, object).await
+    let prepared = management_cluster::read(foundation.role, aws, &foundation.kube).await?;
+    match foundation.role {
+        Role::Ho => ho::dry_run(foundation, aws, prepared, object).await,
+        Role::Cpo => cpo::dry_run(foundation, aws, prepared, object).await,
+    }
 }
 
 /// What the reconciles of a role work with; `account` is that of the process' own identity.

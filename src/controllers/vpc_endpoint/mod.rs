@@ -1,0 +1,180 @@
+//! The controller of the CPO role on AWS: the guest's side of a private path. It observes, plans, executes and reports.
+
+mod inputs;
+mod observe;
+mod plan;
+mod preview;
+#[cfg(test)]
+mod samples;
+mod status;
+mod subnets;
+mod teardown;
+pub mod watch;
+mod zone;
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use self::inputs::VpcEndpointInputs;
+use self::plan::Basis;
+use crate::api::markers::aws::SERVICES;
+use crate::api::{AWSEndpointService, Role};
+use crate::aws::region::Region;
+use crate::controllers::aws::access::Context;
+use crate::controllers::aws::{Decision, Facts, Needs, Outcome};
+use crate::controllers::decision::{Lifecycle, deleted_at};
+use crate::controllers::driver::Driver;
+use crate::controllers::preview::{Fact, FinalizerChange};
+use crate::controllers::reconciler::CustomResourceReconciler;
+use crate::controllers::report::Report;
+use crate::runtime::call::ReconcileError;
+use crate::runtime::reconcile::{ReconcileOutcome, Reconciler};
+use crate::runtime::requeue::Requeue;
+
+/// The controller of the CPO role on AWS.
+pub struct VpcEndpointController {
+    /// The region that this process serves.
+    pub region: Region,
+}
+
+impl Reconciler for VpcEndpointController {
+    type Object = AWSEndpointService;
+    type Context = Context;
+    type Inputs = VpcEndpointInputs;
+
+    const EXPECTED_NAMES: &'static [&'static str] = &SERVICES;
+
+    async fn inputs(&self, cx: &Context, cr: &AWSEndpointService) -> Result<(Self::Inputs, String), ReconcileError> {
+        let inputs = observe::read_inputs(cx, cr, self).await?;
+        let fingerprint = observe::fingerprint(&inputs);
+        Ok((inputs, fingerprint))
+    }
+
+    /// None: the process serves one control plane.
+    fn target(&self, _: &AWSEndpointService) -> Option<String> {
+        None
+    }
+
+    fn shard_key(&self, cr: &AWSEndpointService, _: &Self::Inputs) -> String {
+        cr.namespace().unwrap_or_default()
+    }
+
+    async fn reconcile(
+        &self,
+        cx: &Context,
+        correlation: Uuid,
+        cr: AWSEndpointService,
+        inputs: &Self::Inputs,
+    ) -> Result<ReconcileOutcome<AWSEndpointService>, ReconcileError> {
+        Driver::new(self, cx, correlation, inputs).reconcile(cr).await
+    }
+
+    async fn reconcile_at_rest(
+        &self,
+        cx: &Context,
+        correlation: Uuid,
+        cr: AWSEndpointService,
+        inputs: &Self::Inputs,
+    ) -> Option<ReconcileOutcome<AWSEndpointService>> {
+        Driver::new(self, cx, correlation, inputs).at_rest(cr).await
+    }
+
+    fn forget(&self, _: &str) {}
+}
+
+impl VpcEndpointController {
+    fn basis<'a>(&'a self, cr: &'a AWSEndpointService, inputs: &'a VpcEndpointInputs, facts: &'a Facts) -> Basis<'a> {
+        Basis {
+            cr,
+            inputs,
+            facts,
+            region: &self.region,
+        }
+    }
+}
+
+impl CustomResourceReconciler for VpcEndpointController {
+    type Found = ();
+
+    /// The guest's side goes with the control plane: its workers are gone by then.
+    fn lifecycle(&self, cr: &AWSEndpointService, inputs: &Self::Inputs) -> Lifecycle {
+        let deleting = cr.metadata.deletion_timestamp.is_some() || inputs.control_plane_deleting;
+        Lifecycle::of(Role::Cpo, cr, deleting)
+    }
+
+    fn deleting_since(&self, cr: &AWSEndpointService, _: &Self::Inputs) -> Option<Timestamp> {
+        deleted_at(cr)
+    }
+
+    fn decide(
+        &self,
+        lifecycle: Lifecycle,
+        cr: &AWSEndpointService,
+        inputs: &Self::Inputs,
+        facts: &Facts,
+    ) -> Result<(Decision, ()), Needs> {
+        let basis = self.basis(cr, inputs, facts);
+        let decision = match lifecycle {
+            Lifecycle::Teardown => teardown::teardown(basis)?,
+            Lifecycle::Build | Lifecycle::Nothing => plan::build(basis)?,
+        };
+        Ok((decision, ()))
+    }
+
+    fn report(
+        &self,
+        lifecycle: Lifecycle,
+        cr: &AWSEndpointService,
+        decision: &Decision,
+        (): &(),
+        outcomes: &[Outcome],
+    ) -> Report {
+        match lifecycle {
+            Lifecycle::Teardown => status::after_teardown(cr, decision, outcomes),
+            Lifecycle::Build | Lifecycle::Nothing => status::after_build(cr, decision, outcomes),
+        }
+    }
+
+    fn known(&self, inputs: &Self::Inputs) -> Vec<Fact> {
+        preview::known(inputs)
+    }
+
+    fn holds(&self, _: Lifecycle, _: &AWSEndpointService, _: &Self::Inputs) -> Vec<FinalizerChange> {
+        Vec::new()
+    }
+
+    async fn prepare(
+        &self,
+        _: &Context,
+        _: Lifecycle,
+        _: &AWSEndpointService,
+        _: &Self::Inputs,
+    ) -> Result<(), ReconcileError> {
+        Ok(())
+    }
+
+    /// Waits ever longer while only others can help.
+    fn remember(
+        &self,
+        cx: &Context,
+        cr: &AWSEndpointService,
+        _: &Self::Inputs,
+        decision: &mut Decision,
+        _: &[Outcome],
+    ) -> Option<Requeue> {
+        let uid = cr.uid().unwrap_or_default();
+        let waited = decision.problem.as_ref().filter(|problem| !problem.unread);
+        match waited.and_then(|problem| Some((problem.reason, problem.requeue_after?))) {
+            Some((reason, first)) => {
+                let after = cx.polls.wait_with(&uid, reason.as_str(), first, Instant::now());
+                decision.requeue = Some(Requeue::new(after, reason.as_str()));
+            }
+            None => cx.polls.over(&uid),
+        }
+        None
+    }
+
+    fn expedite(&self, _: &Context, _: Lifecycle, _: &AWSEndpointService, _: &Decision) {}
+}

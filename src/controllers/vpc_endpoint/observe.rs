@@ -1,0 +1,55 @@
+//! Reads the inputs of the CPO role on AWS from Kubernetes.
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+
+use super::VpcEndpointController;
+use super::inputs::{Guest, Roles, VpcEndpointInputs};
+use crate::api::AWSEndpointService;
+use crate::api::markers::CPO_INTENT;
+use crate::controllers::aws::access::Context;
+use crate::hypershift::aws::intent::CpoIntent;
+use crate::hypershift::{identity, intent, owner};
+use crate::runtime::call::ReconcileError;
+
+/// What Kubernetes shows around a custom resource. Sets which roles are assumed for it.
+pub(super) async fn read_inputs(
+    cx: &Context,
+    cr: &AWSEndpointService,
+    controller: &VpcEndpointController,
+) -> Result<VpcEndpointInputs, ReconcileError> {
+    let namespace = cr.namespace().unwrap_or_default();
+    let control_plane = owner::only_control_plane(&cx.runtime.kube, &namespace).await?;
+    let accounts = &cx.cloud.client;
+    let found = control_plane.as_ref().ok();
+    let guest = match &control_plane {
+        Ok(found) => Guest::of(found, accounts.own(), &controller.region),
+        Err(problem) => Err(problem.clone()),
+    };
+    let recorded: Option<CpoIntent> = intent::read(cr.annotations().get(CPO_INTENT));
+    let roles = match (&guest, &recorded) {
+        (Ok(guest), _) => guest.roles.clone(),
+        (Err(_), Some(recorded)) => Roles::recorded(recorded),
+        (Err(_), None) => Roles::default(),
+    };
+    for (account, roles) in roles.by_account() {
+        accounts.assume(account, roles);
+    }
+    let is_going = found.is_some_and(|found| found.metadata.deletion_timestamp.is_some());
+    Ok(VpcEndpointInputs {
+        guest,
+        control_plane_deleting: is_going,
+        paused: found.and_then(|found| identity::paused(&found.spec, Timestamp::now())),
+        paused_until: found.and_then(|found| found.spec.paused_until.clone()),
+    })
+}
+
+/// The inputs whose change needs a reconcile, as one text. Each field counts, except what is taken out here.
+pub(super) fn fingerprint(inputs: &VpcEndpointInputs) -> String {
+    let mut compared = inputs.clone();
+    // The time until the pause ends; `paused_until` says when that is.
+    if let Some(paused) = &mut compared.paused {
+        paused.requeue_after = None;
+    }
+    format!("{compared:?}")
+}

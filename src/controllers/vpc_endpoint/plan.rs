@@ -1,0 +1,379 @@
+//! What the CPO role does for an AWSEndpointService that is not deleted: security group, endpoint, records. Pure.
+
+use std::collections::BTreeSet;
+
+use ipnet::IpNet;
+use kube::ResourceExt;
+use serde_json::json;
+
+use super::inputs::{Guest, VpcEndpointInputs};
+use super::{subnets, zone};
+use crate::api::markers::CPO_INTENT;
+use crate::api::markers::aws::ENDPOINT_DNS_NAME;
+use crate::api::{AWSEndpointService, Reason};
+use crate::aws::body::{state, texts};
+use crate::aws::cloud::{Aws, Observed};
+use crate::aws::kinds::Kind;
+use crate::aws::kinds::records::Records;
+use crate::aws::kinds::security_group::SecurityGroup;
+use crate::aws::kinds::vpc_endpoint::{VpcEndpoint, dns_name};
+use crate::aws::region::Region;
+use crate::aws::slot::Slot;
+use crate::controllers::aws::{Decision, Facts, Needs, Step};
+use crate::engine::cloud::Cloud;
+use crate::engine::plan::{ensure_absent, ensure_present};
+use crate::engine::resource::Owned;
+use crate::hypershift::aws::ids::{endpoint_suffix, service_id};
+use crate::hypershift::aws::intent::{CpoIntent, client_token};
+use crate::hypershift::aws::{names, problem};
+use crate::hypershift::identity::Identity;
+use crate::hypershift::intent::{self, OwnFields};
+use crate::hypershift::problem::Problem;
+
+/// The most endpoint services of before that are recorded: one is recreated seldom, and the intent may be forged.
+const MOST_FORMER: usize = 4;
+
+/// What a decision for one custom resource is made from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Basis<'a> {
+    /// The custom resource.
+    pub(super) cr: &'a AWSEndpointService,
+    /// What Kubernetes shows around it.
+    pub(super) inputs: &'a VpcEndpointInputs,
+    /// What AWS shows.
+    pub(super) facts: &'a Facts,
+    /// The region that this process serves.
+    pub(super) region: &'a Region,
+}
+
+/// Why a part of a decision stops before its steps are known.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// A problem prevents the steps.
+    Blocked(Problem),
+    /// Facts are missing.
+    Needs(Needs),
+}
+
+impl From<Problem> for Stop {
+    fn from(problem: Problem) -> Self {
+        Self::Blocked(problem)
+    }
+}
+
+impl From<Needs> for Stop {
+    fn from(needs: Needs) -> Self {
+        Self::Needs(needs)
+    }
+}
+
+/// What to do for a custom resource that is not deleted.
+pub(super) fn build(basis: Basis<'_>) -> Result<Decision, Needs> {
+    let guest = match &basis.inputs.guest {
+        Ok(guest) => guest,
+        Err(problem) => return Ok(Decision::stuck(problem.clone())),
+    };
+    if let Some(problem) = &basis.inputs.paused {
+        return Ok(Decision::paused(problem.clone()));
+    }
+    let mut building = Building {
+        basis,
+        guest,
+        recorded: recorded(basis, guest),
+        decision: Decision::default(),
+    };
+    match building.add_steps() {
+        Ok(()) => {}
+        Err(Stop::Blocked(problem)) => {
+            building.decision.requeue = problem.requeue();
+            building.decision.problem = Some(problem);
+        }
+        Err(Stop::Needs(needs)) => return Err(needs),
+    }
+    let mut decision = building.decision;
+    decision.intent = Some(intent::write(&building.recorded));
+    decision.own_fields = own_fields(basis, &decision);
+    Ok(decision)
+}
+
+/// A decision in the making.
+struct Building<'a> {
+    basis: Basis<'a>,
+    guest: &'a Guest,
+    recorded: CpoIntent,
+    decision: Decision,
+}
+
+impl Building<'_> {
+    fn add_steps(&mut self) -> Result<(), Stop> {
+        let Self { basis, guest, .. } = *self;
+        let group = self.security_group()?;
+        let names = names::record_names(&basis.cr.name_any(), &guest.identity.name, guest.api_server_is_routed);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        self.recorded.record_names = names.iter().map(ToString::to_string).collect();
+        // Known before there is an endpoint, a zone costs no time later.
+        let early = match names.is_empty() {
+            true => None,
+            false => zone_or_problem(zone::find(basis, guest, &self.recorded, &names, None))?,
+        };
+        if let Some(Ok(zone)) = &early {
+            self.recorded.zone_id = Some(zone.clone());
+        }
+        let former_remain = self.remove_former()?;
+        let service = service_name(basis)?;
+        let endpoint = match group {
+            Some(group) if !former_remain => self.endpoint(service, &group)?,
+            _ => {
+                let slot = Slot::vpc_endpoint(&guest.account, &guest.vpc, service);
+                let what = if former_remain {
+                    "the endpoint of before to go"
+                } else {
+                    "the security group"
+                };
+                self.decision.steps.push(Step::needs(Kind::VpcEndpoint, slot, what));
+                None
+            }
+        };
+        self.records(&names, endpoint, early)
+    }
+
+    /// Adds the step for the security group; its id, once it is ready.
+    fn security_group(&mut self) -> Result<Option<String>, Stop> {
+        let desired = security_group(self.basis, self.guest)?;
+        let step = ensure_present(&desired, self.basis.facts.read(Kind::SecurityGroup, &desired.slot)?);
+        let id = step.ready().map(|body| Aws::instance(body).to_owned());
+        if id.is_some() {
+            self.recorded.security_group_id.clone_from(&id);
+        }
+        self.decision.steps.push(step);
+        Ok(id)
+    }
+
+    /// Adds the steps that delete endpoints to the endpoint services of before. Returns whether one is left.
+    fn remove_former(&mut self) -> Result<bool, Needs> {
+        let Self { basis, guest, .. } = *self;
+        let current = shown_service(basis);
+        let mut remain = false;
+        for former in self.recorded.endpoint_service_names.clone() {
+            if current.is_none() || current == Some(&former) {
+                continue;
+            }
+            let owned = endpoint_of(basis, guest, &former);
+            let step = ensure_absent(&owned, basis.facts.read(Kind::VpcEndpoint, owned.key())?);
+            if !step.gone() && !step.left() {
+                remain = true;
+            }
+            self.decision.steps.push(step);
+        }
+        Ok(remain)
+    }
+
+    /// Adds the step for the endpoint; its DNS name, once it is ready.
+    fn endpoint(&mut self, service: &str, group: &str) -> Result<Option<String>, Stop> {
+        let Self { basis, guest, .. } = *self;
+        let mut desired = endpoint_of(basis, guest, service);
+        let observed = basis.facts.read(Kind::VpcEndpoint, &desired.slot)?;
+        let found = observed.found().map(|body| desired.own_part(body));
+        let attached = found
+            .as_deref()
+            .map(|body| texts(body, "SubnetIds"))
+            .unwrap_or_default();
+        let chosen = subnets::choose(basis, guest, &attached)?;
+        self.record_service(service);
+        if *observed == Observed::Absent {
+            begin_create(&mut self.recorded, basis);
+        }
+        desired.security_group = group.to_owned();
+        desired.subnets = chosen.ids;
+        desired.zones = chosen.zones;
+        let uid = basis.cr.uid().unwrap_or_default();
+        desired.client_token = client_token(&uid, Kind::VpcEndpoint, &self.recorded.endpoint_nonce);
+        let step = ensure_present(&desired, observed);
+        let name = step.ready().and_then(dns_name).map(str::to_owned);
+        if let Some(body) = step.ready() {
+            self.recorded.endpoint_id = Some(Aws::instance(body).to_owned());
+        }
+        self.decision.problem = step
+            .found
+            .as_ref()
+            .filter(|_| !step.left())
+            .and_then(|body| not_connected(&state(body)));
+        self.decision.steps.push(step);
+        Ok(name)
+    }
+
+    /// Records that an endpoint to this service is about to be created, or is there.
+    fn record_service(&mut self, service: &str) {
+        let names = &mut self.recorded.endpoint_service_names;
+        names.retain(|name| name != service);
+        names.push(service.to_owned());
+        let more = names.len().saturating_sub(MOST_FORMER + 1);
+        names.drain(..more);
+    }
+
+    /// Adds the step for the records, if the custom resource has any.
+    fn records(
+        &mut self,
+        names: &[&str],
+        endpoint: Option<String>,
+        early: Option<Result<String, Problem>>,
+    ) -> Result<(), Stop> {
+        let Self { basis, guest, .. } = *self;
+        let Some(early) = early else {
+            return Ok(());
+        };
+        let suffix = endpoint_suffix(basis.region.partition());
+        let mut desired = Records {
+            slot: Slot::records(&guest.zone_account, "", names),
+            target: endpoint.clone().unwrap_or_default(),
+            endpoint_suffix: suffix,
+        };
+        let zone = match (early, &endpoint) {
+            (Ok(zone), _) => zone,
+            (Err(_), Some(_)) => zone::find(basis, guest, &self.recorded, names, Some(&desired))?,
+            (Err(problem), None) => return Err(problem.into()),
+        };
+        self.recorded.zone_id = Some(zone.clone());
+        desired.slot = Slot::records(&guest.zone_account, &zone, names);
+        let step = match endpoint {
+            Some(_) => ensure_present(&desired, basis.facts.read(Kind::Records, &desired.slot)?),
+            None => Step::needs(Kind::Records, desired.slot, "the endpoint"),
+        };
+        self.decision.steps.push(step);
+        Ok(())
+    }
+}
+
+fn zone_or_problem(found: Result<String, Stop>) -> Result<Option<Result<String, Problem>>, Stop> {
+    match found {
+        Ok(zone) => Ok(Some(Ok(zone))),
+        Err(Stop::Blocked(problem)) => Ok(Some(Err(problem))),
+        Err(needs) => Err(needs),
+    }
+}
+
+/// What was recorded for this cluster, where it is now.
+fn recorded(basis: Basis<'_>, guest: &Guest) -> CpoIntent {
+    let known: Option<CpoIntent> = intent::read(basis.cr.annotations().get(CPO_INTENT));
+    let same_zone = |known: &CpoIntent| known.zone_scope().as_ref() == Some(&guest.zone_account);
+    let known = known
+        .filter(|known| known.identity() == guest.identity)
+        .unwrap_or_default();
+    let zone_id = known.zone_id.clone().filter(|_| same_zone(&known));
+    CpoIntent {
+        account: guest.account.account.clone(),
+        zone_account: guest.zone_account.account.clone(),
+        region: guest.account.region.clone(),
+        vpc: guest.vpc.clone(),
+        endpoint_role: guest.roles.endpoint.as_ref().map(ToString::to_string),
+        records_role: guest.roles.records.as_ref().map(ToString::to_string),
+        zone_id,
+        endpoint_service_names: known.endpoint_service_names,
+        endpoint_id: known.endpoint_id,
+        security_group_id: known.security_group_id,
+        endpoint_nonce: known.endpoint_nonce,
+        ..CpoIntent::of(&guest.identity)
+    }
+}
+
+/// Records that an endpoint is about to be created. The id of the one before, if one is known, makes its client token
+/// another one: with the same token AWS may answer with the endpoint that is gone.
+fn begin_create(recorded: &mut CpoIntent, basis: Basis<'_>) {
+    let status = basis.cr.status.as_ref();
+    let shown = status.and_then(|status| status.endpoint_id.clone());
+    if let Some(before) = recorded.endpoint_id.take().or(shown) {
+        recorded.endpoint_nonce = before;
+    }
+}
+
+/// The name of the endpoint service that role `ho` publishes.
+fn shown_service(basis: Basis<'_>) -> Option<&String> {
+    let name = basis.cr.status.as_ref()?.endpoint_service_name.as_ref();
+    name.filter(|name| service_id(name, basis.region).is_some())
+}
+
+/// The same; without one, the security group and the zone are all that can be prepared.
+fn service_name(basis: Basis<'_>) -> Result<&String, Problem> {
+    let waiting = || Problem::new(Reason::Provisioning, "the endpoint waits for the endpoint service");
+    shown_service(basis).ok_or_else(waiting)
+}
+
+/// The security group of a cluster's endpoint.
+fn security_group(basis: Basis<'_>, guest: &Guest) -> Result<SecurityGroup, Problem> {
+    let cr = basis.cr.name_any();
+    let parsed: Result<BTreeSet<IpNet>, _> = guest.networks.iter().map(|cidr| cidr.parse::<IpNet>()).collect();
+    let ranges = parsed.map_err(|_| {
+        let text = "networking.machineNetwork has a network that is not in CIDR notation";
+        Problem::new(Reason::InvalidSpec, text)
+    })?;
+    Ok(SecurityGroup {
+        ranges: ranges.iter().map(IpNet::trunc).collect(),
+        port: names::port(&cr),
+        ..owned_group(&guest.identity, (&guest.account, &guest.vpc), basis.cr)
+    })
+}
+
+/// What proves that a security group is the cluster's.
+pub(super) fn owned_group(
+    identity: &Identity,
+    (account, vpc): (&crate::aws::slot::Scope, &str),
+    cr: &AWSEndpointService,
+) -> SecurityGroup {
+    let name = names::security_group(&identity.infra_id, &cr.name_any());
+    let tags = &cr.spec.resource_tags;
+    SecurityGroup {
+        slot: Slot::security_group(account, vpc, &name),
+        owner_tags: names::security_group_tags(&identity.cluster_id, &identity.infra_id, &cr.name_any(), tags),
+        cluster_tag: names::cluster_tag(&identity.infra_id),
+        port: names::port(&cr.name_any()),
+        ranges: BTreeSet::new(),
+    }
+}
+
+/// What proves that an endpoint to this service is the cluster's.
+fn endpoint_of(basis: Basis<'_>, guest: &Guest, service: &str) -> VpcEndpoint {
+    owned_endpoint(&guest.identity, (&guest.account, &guest.vpc), service, basis.cr)
+}
+
+/// What proves that an endpoint to this service is the cluster's.
+pub(super) fn owned_endpoint(
+    identity: &Identity,
+    (account, vpc): (&crate::aws::slot::Scope, &str),
+    service: &str,
+    cr: &AWSEndpointService,
+) -> VpcEndpoint {
+    VpcEndpoint {
+        slot: Slot::vpc_endpoint(account, vpc, service),
+        security_group: String::new(),
+        subnets: BTreeSet::new(),
+        zones: Default::default(),
+        owner_tags: names::endpoint_tags(&identity.cluster_id, &cr.name_any(), &cr.spec.resource_tags),
+        client_token: client_token("", Kind::VpcEndpoint, ""),
+    }
+}
+
+/// The problem with an endpoint in a state in which it carries nothing, and that does not pass by itself soon.
+fn not_connected(state: &str) -> Option<Problem> {
+    match state {
+        "pendingacceptance" => Some(problem::not_accepted()),
+        "rejected" | "expired" => Some(problem::rejected(state)),
+        "failed" => Some(problem::endpoint_failed()),
+        _ => None,
+    }
+}
+
+/// What the role keeps on the custom resource itself, as far as it differs: the DNS name of the endpoint.
+fn own_fields(basis: Basis<'_>, decision: &Decision) -> OwnFields {
+    let mut fields = OwnFields::default();
+    let endpoint = decision.step(Kind::VpcEndpoint).and_then(Step::ready);
+    let name = endpoint.and_then(dns_name);
+    if let Some(name) =
+        name.filter(|name| basis.cr.annotations().get(ENDPOINT_DNS_NAME).map(String::as_str) != Some(name))
+    {
+        fields.annotations.insert(ENDPOINT_DNS_NAME.to_owned(), json!(name));
+    }
+    fields
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! What the CPO role reports: its condition and its status fields, also after a failure. Pure.
+
+use serde_json::{Map, Value, json};
+
+use crate::api::{AWSEndpointService, ConditionType, Reason, Role};
+use crate::aws::cloud::Aws;
+use crate::aws::kinds::Kind;
+use crate::aws::kinds::vpc_endpoint::dns_name;
+use crate::controllers::abandon;
+use crate::controllers::aws::{Decision, Outcome, Step};
+use crate::controllers::report::{Report, fails, fails_unless_unread};
+use crate::controllers::step_problem::blocking_problem;
+use crate::engine::cloud::Cloud;
+use crate::engine::plan::Why;
+use crate::hypershift::conditions::NewCondition;
+use crate::hypershift::problem::Problem;
+
+const KIND: ConditionType = ConditionType::AWSEndpointAvailable;
+
+/// The report of a reconcile that makes or repairs the guest's side.
+pub(super) fn after_build(cr: &AWSEndpointService, decision: &Decision, outcomes: &[Outcome]) -> Report {
+    let mut fields = Map::new();
+    add_id(&mut fields, "securityGroupID", decision, Kind::SecurityGroup);
+    add_id(&mut fields, "endpointID", decision, Kind::VpcEndpoint);
+    let records = decision.step(Kind::Records);
+    if let Some(step) = records.filter(|step| step.ready().is_some()) {
+        let names: Vec<&str> = step.key.record_names().collect();
+        fields.insert("dnsNames".into(), json!(names));
+        fields.insert("dnsZoneID".into(), json!(step.key.container()));
+    }
+    let endpoint = decision.steps.iter().rfind(|step| step.kind == Kind::VpcEndpoint);
+    let named = endpoint.and_then(Step::ready).and_then(dns_name).is_some();
+    let ready = named && records.is_none_or(|step| step.ready().is_some());
+    let condition = match blocking_problem(decision, decision.steps.iter().zip(outcomes), failure) {
+        None if ready => NewCondition::holds(KIND, "", None),
+        None => fails(
+            KIND,
+            &Problem::new(Reason::Provisioning, "the endpoint is being provisioned"),
+            None,
+        ),
+        Some(problem) => fails_unless_unread(cr, KIND, &problem),
+    };
+    Report {
+        conditions: vec![condition],
+        fields,
+    }
+}
+
+/// Adds the id of a resource: as it is while it is ready, null once it is known not to be there.
+fn add_id(fields: &mut Map<String, Value>, field: &str, decision: &Decision, kind: Kind) {
+    let step = decision.steps.iter().rfind(|step| step.kind == kind);
+    if let Some(body) = step.and_then(Step::ready) {
+        fields.insert(field.into(), json!(Aws::instance(body)));
+    } else if step.is_some_and(|step| matches!(step.why, Why::Absent | Why::Replace(_) | Why::NotOurs)) {
+        fields.insert(field.into(), Value::Null);
+    }
+}
+
+/// The report of a reconcile that deletes the guest's side.
+pub(super) fn after_teardown(cr: &AWSEndpointService, decision: &Decision, outcomes: &[Outcome]) -> Report {
+    let problem = blocking_problem(decision, decision.steps.iter().zip(outcomes), |_| {
+        Reason::DeletionFailed
+    })
+    .unwrap_or_else(|| Problem::new(Reason::Deleting, "deleted"));
+    Report {
+        conditions: vec![fails(KIND, &abandon::noted(cr, Role::Cpo, problem), None)],
+        fields: Map::new(),
+    }
+}
+
+/// The reason for a step that fails.
+fn failure(step: &Step) -> Reason {
+    match step.kind {
+        Kind::SecurityGroup => Reason::SecurityGroupFailed,
+        Kind::Records => Reason::RecordsFailed,
+        _ => Reason::EndpointFailed,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! Which subnets the endpoint is in: one in each zone. Pure.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::plan::{Basis, Stop};
+use crate::api::markers::aws::SERVICE_ZONES;
+use crate::api::{AWSEndpointService, Reason};
+use crate::aws::api::error::AwsError;
+use crate::controllers::aws::lists::SubnetsIn;
+use crate::engine::failure::Class;
+use crate::hypershift::aws::ids::is_id;
+use crate::hypershift::aws::problem;
+use crate::hypershift::problem::Problem;
+use kube::ResourceExt;
+
+use super::inputs::Guest;
+
+/// The subnets of an endpoint.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct ChosenSubnets {
+    /// One in each zone.
+    pub(super) ids: BTreeSet<String>,
+    /// The zones of subnets, as far as they are known.
+    pub(super) zones: BTreeMap<String, String>,
+}
+
+/// The subnets for an endpoint that has `attached` now.
+pub(super) fn choose(basis: Basis<'_>, guest: &Guest, attached: &BTreeSet<String>) -> Result<ChosenSubnets, Stop> {
+    let named = named(basis.cr);
+    if named.is_empty() {
+        return Err(problem::no_subnets().into());
+    }
+    // All that is asked for is there: which zones they are in matters no more.
+    if named == *attached {
+        return Ok(unzoned(named));
+    }
+    let question = SubnetsIn {
+        scope: guest.account.clone(),
+        vpc: guest.vpc.clone(),
+        subnets: named.union(attached).cloned().collect(),
+    };
+    match basis.facts.subnet_zones(&question)? {
+        Ok(zones) => Ok(by_zone(&named, attached, zones, service_zones(basis.cr).as_ref())?),
+        Err(error) => Ok(without_zones(&named, attached, error)?),
+    }
+}
+
+/// The subnets that role `ho` names, without what is no id.
+fn named(cr: &AWSEndpointService) -> BTreeSet<String> {
+    let named = cr.spec.subnet_ids.iter();
+    named.filter(|id| is_id("subnet", id)).cloned().collect()
+}
+
+/// The zones in which the endpoint service is, as role `ho` tells; none: it does not.
+fn service_zones(cr: &AWSEndpointService) -> Option<BTreeSet<String>> {
+    let text = cr.annotations().get(SERVICE_ZONES)?;
+    let zones = text.split(',').map(str::trim).filter(|zone| !zone.is_empty());
+    Some(zones.map(str::to_owned).collect()).filter(|zones: &BTreeSet<String>| !zones.is_empty())
+}
+
+fn unzoned(ids: BTreeSet<String>) -> ChosenSubnets {
+    ChosenSubnets {
+        ids,
+        ..ChosenSubnets::default()
+    }
+}
+
+/// One subnet in each zone in which the service is: that which is attached, else the first.
+fn by_zone(
+    named: &BTreeSet<String>,
+    attached: &BTreeSet<String>,
+    zones: &HashMap<String, String>,
+    service_zones: Option<&BTreeSet<String>>,
+) -> Result<ChosenSubnets, Problem> {
+    let known: Vec<(&String, &String)> = named.iter().filter_map(|id| Some((id, zones.get(id)?))).collect();
+    if known.is_empty() {
+        return Err(problem::no_known_subnets());
+    }
+    let mut chosen: BTreeMap<&String, &String> = BTreeMap::new();
+    for (id, zone) in known {
+        let is_served = service_zones.is_none_or(|served| served.contains(zone));
+        let current = chosen.get(zone);
+        if is_served && current.is_none_or(|other| attached.contains(id) && !attached.contains(*other)) {
+            chosen.insert(zone, id);
+        }
+    }
+    if chosen.is_empty() {
+        return Err(problem::no_common_zone());
+    }
+    Ok(ChosenSubnets {
+        ids: chosen.into_values().cloned().collect(),
+        zones: zones.iter().map(|(id, zone)| (id.clone(), zone.clone())).collect(),
+    })
+}
+
+/// The subnets where AWS does not tell their zones. Two of one zone would be refused, so what is attached and still
+/// named stays, and else it is one.
+fn without_zones(
+    named: &BTreeSet<String>,
+    attached: &BTreeSet<String>,
+    error: &AwsError,
+) -> Result<ChosenSubnets, Problem> {
+    let kept: BTreeSet<String> = named.intersection(attached).cloned().collect();
+    if !kept.is_empty() {
+        return Ok(unzoned(kept));
+    }
+    match error.class {
+        Class::Denied => Ok(unzoned(named.iter().take(1).cloned().collect())),
+        _ => Err(Problem::unread(Reason::NoSubnets, "the zones of the subnets", error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    /// The ids in a list, joined by commas.
+    fn set(ids: &str) -> BTreeSet<String> {
+        ids.split(',').filter(|id| !id.is_empty()).map(str::to_owned).collect()
+    }
+
+    #[rstest]
+    #[case::two_zones("a,b", "", None, Ok("a,b"))]
+    #[case::smaller_of_a_zone("b,c", "", None, Ok("b"))]
+    #[case::attached_of_a_zone("b,c", "c", None, Ok("c"))]
+    #[case::attached_but_not_named("b", "c", None, Ok("b"))]
+    #[case::unknown_is_left_out("a,x", "", None, Ok("a"))]
+    #[case::only_unknown("x", "", None, Err(Reason::NoSubnets))]
+    #[case::zone_that_the_service_lacks("a,b", "", Some("az1"), Ok("a"))]
+    #[case::no_zone_of_the_service("a", "", Some("az9"), Err(Reason::NoCommonZone))]
+    fn one_subnet_of_each_zone_of_the_service(
+        #[case] named: &str,
+        #[case] attached: &str,
+        #[case] served: Option<&str>,
+        #[case] expected: Result<&str, Reason>,
+    ) {
+        let zones = [("a", "az1"), ("b", "az2"), ("c", "az2")];
+        let zones = zones.map(|(id, zone)| (id.to_owned(), zone.to_owned())).into();
+        let served = served.map(set);
+        let chosen = by_zone(&set(named), &set(attached), &zones, served.as_ref());
+        assert_eq!(chosen.map(|chosen| chosen.ids).map_err(|p| p.reason), expected.map(set));
+    }
+
+    #[rstest]
+    #[case::attached_stay("a,b", "b", Class::Down, Ok("b"))]
+    #[case::denied("a,b", "", Class::Denied, Ok("a"))]
+    #[case::unread("a,b", "", Class::Down, Err(Reason::NoSubnets))]
+    fn zones_that_are_not_told_break_no_endpoint(
+        #[case] named: &str,
+        #[case] attached: &str,
+        #[case] class: Class,
+        #[case] expected: Result<&str, Reason>,
+    ) {
+        let chosen = without_zones(&set(named), &set(attached), &AwsError::own(class, "X"));
+        assert_eq!(chosen.map(|chosen| chosen.ids).map_err(|p| p.reason), expected.map(set));
+    }
+}

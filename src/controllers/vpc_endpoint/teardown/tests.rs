@@ -1,0 +1,141 @@
+use rstest::rstest;
+use serde_json::json;
+
+use super::*;
+use crate::api::Reason;
+use crate::aws::cloud::Observed;
+use crate::controllers::vpc_endpoint::samples::{
+    ACCOUNT, DNS_NAME, SERVICE, Sample, VPC, ZONE, endpoint, endpoint_slot, group_slot, records, records_slot,
+};
+use crate::engine::plan::Verb;
+use crate::hypershift::problem::Problem;
+
+fn verbs(decision: &Decision) -> Vec<(Kind, Verb)> {
+    decision
+        .steps
+        .iter()
+        .map(|step| (step.kind, step.verb.clone()))
+        .collect()
+}
+
+/// What the role recorded for the sample.
+fn recorded(sample: &Sample) -> CpoIntent {
+    CpoIntent {
+        account: ACCOUNT.to_owned(),
+        region: "us-east-1".to_owned(),
+        vpc: VPC.to_owned(),
+        endpoint_service_names: vec![SERVICE.to_owned()],
+        zone_id: Some(ZONE.to_owned()),
+        record_names: vec![
+            "api.example.hypershift.local".into(),
+            "*.apps.example.hypershift.local".into(),
+        ],
+        ..CpoIntent::of(&sample.guest().identity)
+    }
+}
+
+/// The same without its control plane.
+fn orphaned() -> Sample {
+    let mut sample = Sample::ready();
+    let intent = recorded(&sample);
+    sample.records_intent(&intent);
+    sample.inputs.guest = Err(Problem::new(Reason::HostedControlPlaneNotFound, "x"));
+    sample
+}
+
+#[test]
+fn records_and_endpoint_go_at_once_and_the_group_after() {
+    let mut sample = Sample::ready();
+    let decision = teardown(sample.basis()).unwrap();
+    let expected = [
+        (Kind::Records, Verb::Delete),
+        (Kind::VpcEndpoint, Verb::Delete),
+        (Kind::SecurityGroup, Verb::Wait),
+    ];
+    assert_eq!(verbs(&decision), expected);
+    sample.observes(endpoint_slot(SERVICE), Observed::Absent);
+    let decision = teardown(sample.basis()).unwrap();
+    assert_eq!(verbs(&decision).last(), Some(&(Kind::SecurityGroup, Verb::Delete)));
+}
+
+#[test]
+fn deletion_needs_no_control_plane() {
+    let decision = teardown(orphaned().basis()).unwrap();
+    assert_eq!(decision.steps.iter().filter(|step| step.writes()).count(), 2);
+}
+
+#[test]
+fn deletion_needs_no_intent_where_the_status_shows_what_is_there() {
+    let sample = Sample::ready();
+    let decision = teardown(sample.basis()).unwrap();
+    assert!(
+        decision
+            .steps
+            .iter()
+            .any(|step| step.kind == Kind::VpcEndpoint && step.writes())
+    );
+}
+
+#[test]
+fn records_are_deleted_also_when_the_endpoint_is_gone_already() {
+    let mut sample = Sample::ready();
+    sample.observes(endpoint_slot(SERVICE), Observed::Absent);
+    sample
+        .cr
+        .annotations_mut()
+        .insert(ENDPOINT_DNS_NAME.to_owned(), DNS_NAME.to_owned());
+    let decision = teardown(sample.basis()).unwrap();
+    assert!(verbs(&decision).contains(&(Kind::Records, Verb::Delete)));
+}
+
+#[rstest]
+#[case::address("10.0.0.1")]
+#[case::endpoint_of_another("vpce-0aaaaaaaaaaaaaaaa-b.vpce-svc-0.us-east-1.vpce.amazonaws.com")]
+fn record_that_leads_elsewhere_stays(#[case] target: &str) {
+    let mut sample = Sample::ready();
+    sample.shows(records_slot(ZONE), records(target));
+    let decision = teardown(sample.basis()).unwrap();
+    assert!(
+        decision
+            .steps
+            .iter()
+            .any(|step| step.kind == Kind::Records && step.left())
+    );
+}
+
+#[test]
+fn endpoint_and_group_of_another_cluster_stay() {
+    let mut sample = Sample::ready();
+    let foreign = json!({"hypershift.openshift.io/cluster-id": "another"});
+    let mut body = endpoint("available");
+    body["Tags"] = foreign.clone();
+    sample.shows(endpoint_slot(SERVICE), body);
+    let mut group = crate::controllers::vpc_endpoint::samples::group();
+    group["Tags"] = foreign;
+    sample.shows(group_slot(), group);
+    sample.shows(records_slot(ZONE), records("foreign.example"));
+    let decision = teardown(sample.basis()).unwrap();
+    assert!(!decision.steps.iter().any(Step::writes), "{:?}", decision.steps);
+}
+
+#[test]
+fn nothing_is_read_where_nothing_was_made() {
+    let mut sample = Sample::new();
+    sample.cr.status = None;
+    let decision = teardown(sample.basis()).unwrap();
+    assert!(decision.steps.is_empty() && decision.nothing_left());
+}
+
+#[rstest]
+#[case::not_a_vpc(|intent: &mut CpoIntent| intent.vpc = "x&Action=y".into())]
+#[case::not_an_account(|intent: &mut CpoIntent| intent.account = "1".into())]
+#[case::not_a_region(|intent: &mut CpoIntent| intent.region = "moon".into())]
+fn forged_place_of_the_resources_is_not_called(#[case] forge: fn(&mut CpoIntent)) {
+    let mut sample = orphaned();
+    let guest = Sample::ready();
+    let mut intent = recorded(&guest);
+    forge(&mut intent);
+    sample.records_intent(&intent);
+    let decision = teardown(sample.basis()).unwrap();
+    assert!(decision.steps.is_empty());
+}

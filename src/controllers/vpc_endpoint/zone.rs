@@ -1,0 +1,92 @@
+//! Which hosted zone is the cluster's internal one. HyperShift's installer makes it; Hyperlink only finds it. Pure.
+
+use super::inputs::Guest;
+use super::plan::{Basis, Stop};
+use crate::api::Reason;
+use crate::aws::cloud::Observed;
+use crate::aws::kinds::Kind;
+use crate::aws::kinds::records::Records;
+use crate::aws::route53::HostedZone;
+use crate::aws::slot::Slot;
+use crate::controllers::aws::Needs;
+use crate::engine::resource::Resource;
+use crate::hypershift::aws::ids::is_zone_id;
+use crate::hypershift::aws::intent::CpoIntent;
+use crate::hypershift::aws::problem;
+use crate::hypershift::names::internal_zone;
+use crate::hypershift::problem::Problem;
+
+/// The most zones of one name that are searched for the cluster's records.
+const MOST_SEARCHED: usize = 5;
+
+/// AWS's code for a zone that is not there.
+const NO_SUCH_ZONE: &str = "NoSuchHostedZone";
+
+/// The id of the zone for these records. Without `target`, the DNS name to which they lead, nothing tells zones of one
+/// name apart.
+pub(super) fn find(
+    basis: Basis<'_>,
+    guest: &Guest,
+    recorded: &CpoIntent,
+    names: &[&str],
+    target: Option<&Records>,
+) -> Result<String, Stop> {
+    if let Some(given) = &guest.zone {
+        return Ok(given.clone());
+    }
+    let status = basis.cr.status.as_ref();
+    let shown = status.and_then(|status| status.dns_zone_id.as_deref());
+    let shown = shown.filter(|zone| is_zone_id(zone));
+    for known in [recorded.zone_id(), shown].into_iter().flatten() {
+        if !is_gone(basis, guest, known, names) {
+            return Ok(known.to_owned());
+        }
+    }
+    let name = internal_zone(&guest.identity.name);
+    let zones = match basis.facts.hosted_zones(&guest.zone_account)? {
+        Ok(zones) => zones,
+        Err(error) => {
+            let problem = Problem::unread(Reason::HostedZoneNotFound, "the hosted zones", error);
+            return Err(problem.requeue_after(error.delay(1)).into());
+        }
+    };
+    let fits = |zone: &&HostedZone| zone.private && zone.name.eq_ignore_ascii_case(&name);
+    let found: Vec<&HostedZone> = zones.iter().filter(fits).collect();
+    match found.as_slice() {
+        [only] => Ok(only.id.clone()),
+        [] => Err(problem::no_hosted_zone(&guest.identity.name).into()),
+        several => {
+            let holding = match target {
+                Some(target) => with_records(basis, guest, several, names, target)?,
+                None => None,
+            };
+            holding.ok_or_else(|| problem::several_hosted_zones(&guest.identity.name).into())
+        }
+    }
+}
+
+/// Whether AWS has refused records of a zone because that is not there.
+fn is_gone(basis: Basis<'_>, guest: &Guest, zone: &str, names: &[&str]) -> bool {
+    let slot = Slot::records(&guest.zone_account, zone, names);
+    let observed = basis.facts.reads.get(&slot);
+    matches!(observed, Some(Observed::WriteFailed(error)) if error.code == NO_SUCH_ZONE)
+}
+
+/// The zone in which the cluster's records are already.
+fn with_records(
+    basis: Basis<'_>,
+    guest: &Guest,
+    zones: &[&HostedZone],
+    names: &[&str],
+    target: &Records,
+) -> Result<Option<String>, Needs> {
+    for zone in zones.iter().take(MOST_SEARCHED) {
+        let slot = Slot::records(&guest.zone_account, &zone.id, names);
+        let found = basis.facts.read(Kind::Records, &slot)?.found();
+        let desired = Records { slot, ..target.clone() };
+        if found.is_some_and(|body| desired.differs(body).is_empty()) {
+            return Ok(Some(zone.id.clone()));
+        }
+    }
+    Ok(None)
+}
