@@ -38,6 +38,7 @@ const PLAIN: KindRules<Sample> = KindRules::DEFAULT;
 const GUARDED: KindRules<Sample> = KindRules {
     create_if_new: true,
     delete_if_unchanged: true,
+    in_force: |body| body["idle"] != true,
     list: Some(ListRules {
         of: (),
         min_served: 2,

@@ -1,5 +1,6 @@
 //! The life of a resource in a cloud that names it itself.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 use super::client::Reconcile;
 use super::execute;
 use super::inventory::Inventory;
-use super::plan::{Change, Outcome, Verb, ensure_absent, ensure_present};
+use super::plan::{Change, Outcome, Verb, Why, ensure_absent, ensure_present};
 use super::read::Reader;
 use super::resource::{Difference, Owned, Resource};
 use super::sample::{FakeClient, Key, Kind, ObservationCache, Observed, Sample, Step};
@@ -26,6 +27,13 @@ impl Owned<Sample> for Desired {
 
     fn is_owned(&self, current: &Value) -> bool {
         current["owner"] == "us"
+    }
+
+    fn own_part<'a>(&self, current: &'a Value) -> Cow<'a, Value> {
+        match current.get("own") {
+            Some(own) => Cow::Owned(own.clone()),
+            None => Cow::Borrowed(current),
+        }
     }
 }
 
@@ -110,4 +118,39 @@ async fn resource_lives_in_a_cloud_that_names_it_itself() {
     }
     let (gone, _) = run.reconcile(absent).await;
     assert!(gone.gone());
+}
+
+#[test]
+fn what_is_not_in_force_is_repaired_deleted_or_waited_for() {
+    let desired = Desired(Key::of("a"));
+    let idle = |size: u32| Observed::Found(json!({"owner": "us", "size": size, "idle": true}));
+    assert_eq!(present(&desired, &idle(1)).verb, Verb::Wait);
+    assert!(matches!(present(&desired, &idle(2)).verb, Verb::Put(_)));
+    assert_eq!(absent(&desired, &idle(1)).verb, Verb::Delete);
+}
+
+#[test]
+fn only_the_own_part_is_decided_about_and_deleted() {
+    let desired = Desired(Key::of("a"));
+    let own = json!({"owner": "us", "size": 1});
+    let shared = Observed::Found(json!({"owner": "them", "own": own}));
+    assert_eq!(present(&desired, &shared).ready(), Some(&own));
+    let step = absent(&desired, &shared);
+    assert_eq!((step.verb, step.why), (Verb::Delete, Why::PartUnwanted));
+    assert_eq!(step.found, Some(own));
+    let foreign = Observed::Found(json!({"owner": "them"}));
+    assert!(absent(&desired, &foreign).left());
+}
+
+#[tokio::test(start_paused = true)]
+async fn resource_of_which_others_have_a_part_stays_and_is_left() {
+    let run = Run::new();
+    let shared = Observed::Found(json!({"owner": "them", "own": {"owner": "us", "size": 1}}));
+    let step = absent(&run.desired, &shared);
+    execute::run(&[step], &run.client, &run.observations, Reconcile::begin()).await;
+    assert!(
+        run.observations.operation(&run.desired.0).is_none(),
+        "it is not being deleted"
+    );
+    assert!(!run.observations.is_deleted(&run.desired.0));
 }
