@@ -2,6 +2,7 @@
 //! create, and in which order they delete it. Hyperlink's part is not here, except for the observer's, which
 //! [`AwsHostedCluster::create_custom_resource`] plays.
 
+mod connection;
 mod creation;
 mod custom_resource;
 mod deletion;
@@ -12,6 +13,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+pub use self::connection::Connection;
 pub use self::custom_resource::load_balancer_name;
 use crate::aws_sim::{GUEST, REGION, ZONE_PREFIX};
 use crate::hosted_cluster::{NAMESPACE, ROUTER};

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::aws_cluster::{AwsHostedCluster, load_balancer_name};
-use e2e::aws_sim::{HO, HO_TWIN};
+use e2e::aws_sim::{HO, HO_TWIN, REGION};
 use e2e::azure_sim::Preset;
 use e2e::hosted_cluster::ROUTER;
 use e2e::{AwsEnv, eventually, scenario};
@@ -64,19 +64,7 @@ fn service_in_deletion_waits_for_the_endpoint_service() {
         let env = AwsEnv::local(Preset::Fast).await?;
         let (client, cluster) = (env.client()?, AwsHostedCluster::new("held"));
         cluster.create(&env).await?;
-        let host_name = cluster.gets_host_name(&client, SOON).await?;
-        let name = load_balancer_name(&host_name);
-        let arn = load_balancer(&env, name).await?["id"].clone();
-        let arn = arn.as_str().context("no ARN")?;
-
-        let ho = env.caller(HO)?;
-        let created = eventually("the load balancer takes an endpoint service", SOON, || async {
-            let parameters = [("NetworkLoadBalancerArn.1", arn), ("AcceptanceRequired", "false")];
-            let created = ho.ec2("CreateVpcEndpointServiceConfiguration", &parameters).await?;
-            created.ok()
-        })
-        .await?;
-        let id = created.text("serviceId").context("no id")?;
+        let (name, id) = create_endpoint_service(&env, &cluster).await?;
 
         cluster.delete_node_pools(&client, SOON).await?;
         cluster.delete_control_plane(&client, SOON).await?;
@@ -86,10 +74,12 @@ fn service_in_deletion_waits_for_the_endpoint_service() {
         ensure!(service.metadata.deletion_timestamp.is_some(), "{:?}", service.metadata);
         let finalizers = service.metadata.finalizers.unwrap_or_default();
         ensure!(finalizers.contains(&CLEANUP.to_owned()), "{finalizers:?}");
-        load_balancer(&env, name).await?;
+        load_balancer(&env, &name).await?;
 
-        let deleted = ho
-            .ec2("DeleteVpcEndpointServiceConfigurations", &[("ServiceId.1", id)])
+        let parameters = [("ServiceId.1", id.as_str())];
+        let deleted = env
+            .caller(HO)?
+            .ec2("DeleteVpcEndpointServiceConfigurations", &parameters)
             .await?;
         ensure!(!deleted.ok()?.body.contains("<code>"), "{id} is not deleted");
         eventually("the Service is gone", SOON, || async {
@@ -98,9 +88,25 @@ fn service_in_deletion_waits_for_the_endpoint_service() {
             Ok(())
         })
         .await?;
-        ensure!(load_balancer(&env, name).await.is_err(), "{name} is left");
+        ensure!(load_balancer(&env, &name).await.is_err(), "{name} is left");
         Ok(())
     });
+}
+
+/// Creates an endpoint service by hand as the HO role's identity; returns the load balancer's name and the service's id.
+async fn create_endpoint_service(env: &AwsEnv, cluster: &AwsHostedCluster) -> Result<(String, String)> {
+    let host_name = cluster.gets_host_name(&env.client()?, SOON).await?;
+    let name = load_balancer_name(&host_name).to_owned();
+    let arn = load_balancer(env, &name).await?["id"].clone();
+    let arn = arn.as_str().context("no ARN")?;
+    let ho = env.caller(HO)?;
+    let created = eventually("the load balancer takes an endpoint service", SOON, || async {
+        let parameters = [("NetworkLoadBalancerArn.1", arn), ("AcceptanceRequired", "false")];
+        let created = ho.ec2("CreateVpcEndpointServiceConfiguration", &parameters).await?;
+        created.ok()
+    })
+    .await?;
+    Ok((name, created.text("serviceId").context("no id")?.to_owned()))
 }
 
 /// Waits until the cloud controller has been refused so often.
@@ -112,6 +118,29 @@ async fn refused_deletions(env: &AwsEnv, times: usize) -> Result<()> {
         Ok(())
     })
     .await
+}
+
+#[test]
+fn path_made_by_hand_carries_traffic() {
+    scenario(async {
+        let env = AwsEnv::local(Preset::Fast).await?;
+        let cluster = AwsHostedCluster::new("path");
+        cluster.create(&env).await?;
+        let (_, id) = create_endpoint_service(&env, &cluster).await?;
+        let principal = "arn:aws:iam::444455556666:role/control-plane-operator";
+        let parameters = [("ServiceId", id.as_str()), ("AddAllowedPrincipals.1", principal)];
+        let ho = env.caller(HO)?;
+        ho.ec2("ModifyVpcEndpointServicePermissions", &parameters).await?.ok()?;
+
+        let service_name = format!("com.amazonaws.vpce.{REGION}.{id}");
+        let connection = cluster.connect(&env, &service_name).await?;
+        cluster.becomes_reachable(&env, SOON).await?;
+        cluster.disconnect(&env, &connection).await?;
+        let reachable = env.oracle().reachable(&cluster.vpc(), &cluster.host_names()[0]).await?;
+        let why = reachable.why.context("it is reachable")?;
+        ensure!(why.starts_with("endpoint: "), "{why}");
+        Ok(())
+    });
 }
 
 #[test]
