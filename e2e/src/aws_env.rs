@@ -1,6 +1,8 @@
 //! The test environment for clusters on AWS: the test control plane of an OpenShift cluster, the simulated AWS with the
 //! cluster's cloud provider, and credentials files for both roles of Hyperlink.
 
+mod shared;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,6 +11,7 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
+pub use self::shared::{SharedAwsEnv, situation};
 use crate::aws_sim::{self, AwsOracle, AwsSim, CPO_ACCOUNT, Caller, HO_ACCOUNT, Identity, REGION, TOKEN_AUDIENCE};
 use crate::azure_sim::Preset;
 use crate::crds::Platform;
