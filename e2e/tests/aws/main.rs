@@ -4,6 +4,7 @@
 mod environment;
 mod ho;
 mod identities;
+mod principals;
 
 use std::time::Duration;
 
