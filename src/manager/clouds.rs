@@ -104,7 +104,7 @@ impl AzureCloud {
             move || tokens.state()
         });
         let connection = AzureConnection {
-            settings: settings.clone(),
+            settings: Arc::new(settings.clone()),
             transport,
         };
         Ok(Self {
@@ -127,7 +127,7 @@ fn aws_connection(settings: &Aws, metrics: &Arc<Metrics>, read_only: bool) -> an
     let connection = Connection::new(transport, settings.endpoints.clone(), metrics.clone());
     let sessions = SessionCache::of_profile(connection.clone(), settings.credentials_file.clone(), SESSION_NAME);
     Ok(AwsConnection {
-        settings: settings.clone(),
+        settings: Arc::new(settings.clone()),
         connection,
         sessions,
     })

@@ -35,10 +35,10 @@ pub(super) async fn read_inputs(
     for (account, roles) in roles.by_account() {
         accounts.assume(account, roles);
     }
-    let is_going = found.is_some_and(|found| found.metadata.deletion_timestamp.is_some());
+    let is_deleting = found.is_some_and(|found| found.metadata.deletion_timestamp.is_some());
     Ok(VpcEndpointInputs {
         guest,
-        control_plane_deleting: is_going,
+        control_plane_deleting: is_deleting,
         paused: found.and_then(|found| identity::paused(&found.spec, Timestamp::now())),
         paused_until: found.and_then(|found| found.spec.paused_until.clone()),
     })

@@ -147,7 +147,7 @@ mod tests {
     #[case::attached_stay("a,b", "b", Class::Down, Ok("b"))]
     #[case::denied("a,b", "", Class::Denied, Ok("a"))]
     #[case::unread("a,b", "", Class::Down, Err(Reason::NoSubnets))]
-    fn zones_that_are_not_told_break_no_endpoint(
+    fn zones_that_cannot_be_read_break_no_endpoint(
         #[case] named: &str,
         #[case] attached: &str,
         #[case] class: Class,

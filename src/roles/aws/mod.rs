@@ -25,7 +25,7 @@ use crate::runtime::watch::Scope;
 #[derive(Clone)]
 pub struct AwsConnection {
     /// The settings.
-    pub settings: Aws,
+    pub settings: Arc<Aws>,
     /// What all identities share.
     pub connection: Connection,
     /// The sessions of the process' own identity.

@@ -26,7 +26,7 @@ use crate::runtime::watch::Scope;
 #[derive(Clone)]
 pub struct AzureConnection {
     /// The settings.
-    pub settings: Azure,
+    pub settings: Arc<Azure>,
     /// The way to ARM.
     pub transport: Arc<dyn Transport>,
 }

@@ -49,7 +49,7 @@ fn service_is_published_only_when_the_role_may_connect() {
     body["Tags"] = json!({"hypershift.openshift.io/cluster-id": "another"});
     body
 }))]
-fn name_of_a_service_that_is_not_ours_is_removed(#[case] observed: Observed) {
+fn name_of_a_foreign_service_is_removed(#[case] observed: Observed) {
     let mut sample = Sample::ready();
     sample.observes(service(), observed);
     let balancer = Slot::load_balancer(&account(), NAME);

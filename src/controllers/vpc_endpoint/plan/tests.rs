@@ -75,7 +75,7 @@ fn endpoint_is_created_with_a_subnet_in_each_zone() {
 }
 
 #[test]
-fn endpoint_of_an_earlier_service_goes_first() {
+fn endpoint_of_an_earlier_service_is_deleted_first() {
     let mut sample = prepared();
     let recorded = CpoIntent {
         endpoint_service_names: vec![OTHER_SERVICE.to_owned()],
