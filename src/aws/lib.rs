@@ -1,5 +1,6 @@
 //! AWS: its query and REST-XML services, as Hyperlink calls them. Knows no Kubernetes.
 
+pub mod account_roles;
 pub mod api;
 pub mod body;
 pub mod calls;
@@ -14,6 +15,7 @@ mod hostile;
 pub mod kinds;
 pub mod owner_tags;
 pub mod region;
+pub mod role_arn;
 pub mod route53;
 pub mod slot;
 pub mod sts;

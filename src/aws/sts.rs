@@ -15,7 +15,8 @@ use crate::api::clock::date;
 use crate::api::error::AwsError;
 use crate::api::exchange::document;
 use crate::api::request::ServiceRequest;
-use crate::credentials::{CredentialError, Issued, RoleArn, Session, SessionSource};
+use crate::credentials::{CredentialError, Issued, Session, SessionSource};
+use crate::role_arn::RoleArn;
 use crate::wire::form::Form;
 use crate::wire::xml::Malformed;
 

@@ -21,13 +21,20 @@ use crate::http::{HttpServer, Pages, Readiness, ReadinessItem};
 use crate::hypershift::shard::Shard;
 use crate::metrics::Metrics;
 use crate::roles::{self, CloudConnection, Foundation, PreparedCloud, Work};
-use crate::runtime::leader::{Electors, LeaseSettings, Standing, Standings, Worked, gated_client};
+use crate::runtime::leader::{Electors, LeaderGates, LeaseSettings, Standing, Standings, Worked, gated_client};
 use crate::runtime::watch::Scope;
 use crate::runtime::watch_health::WatchHealth;
 use crate::{COMMIT, VERSION};
 pub use clouds::Clouds;
 use items::{Items, RoleItems};
 use waits::{follow_watches, wait_for_crd, with_heartbeat};
+
+/// Writes to clouds go out while the leader's gates are open.
+impl Gate for LeaderGates {
+    fn open(&self) -> bool {
+        Self::open(self)
+    }
+}
 
 /// How long running reconciles may take to end when the process stops. The chart's Pods are killed after 30 s.
 ///

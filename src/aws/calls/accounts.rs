@@ -9,25 +9,18 @@ use hyperlink_engine::gate::Gate;
 use serde_json::Value;
 
 use super::Calls;
+use crate::account_roles::AccountRoles;
 use crate::api::client::{Client, Connection};
 use crate::api::error::AwsError;
 use crate::cloud::{AccountList, Aws, NoOperation};
-use crate::credentials::{RoleArn, SessionCache};
+use crate::credentials::SessionCache;
 use crate::kinds::Kind;
-use crate::route53::HostedZone;
+use crate::role_arn::RoleArn;
+use crate::route53::hosted_zone::HostedZone;
 use crate::slot::{Scope, Slot};
 
 /// The name of the process' sessions in the audit log of an account.
 pub const SESSION_NAME: &str = "hyperlink";
-
-/// The roles that are assumed in an account. Without one the process' own identity calls.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AccountRoles {
-    /// For EC2.
-    pub endpoints: Option<RoleArn>,
-    /// For Route 53.
-    pub records: Option<RoleArn>,
-}
 
 /// The calls by account.
 pub struct Accounts {

@@ -7,7 +7,7 @@ use hyperlink_engine::client::Reconcile;
 use super::Calls;
 use crate::api::error::AwsError;
 use crate::ec2::{Selection, filter};
-use crate::route53::HostedZone;
+use crate::route53::hosted_zone::HostedZone;
 
 impl Calls {
     /// Lists the hosted zones of the account.

@@ -9,7 +9,8 @@ use hyperlink_engine::credential_cache::{CredentialCache, CredentialState, Renew
 
 use crate::api::client::Connection;
 use crate::credentials::issuer::{ProfileIssuer, RoleIssuer};
-use crate::credentials::{CredentialError, RoleArn, Session, SessionSource};
+use crate::credentials::{CredentialError, Session, SessionSource};
+use crate::role_arn::RoleArn;
 
 /// A session is renewed no sooner than this after it was obtained, unless it expires: instance metadata gives the same
 /// one until shortly before its end.

@@ -9,7 +9,8 @@ use std::time::SystemTime;
 
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::credentials::{CredentialError, RoleArn, Session};
+use crate::credentials::{CredentialError, Session};
+use crate::role_arn::RoleArn;
 
 /// The largest file that is read, in bytes.
 const MAX_FILE: u64 = 64 * 1024;

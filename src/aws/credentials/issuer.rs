@@ -8,7 +8,8 @@ use hyperlink_engine::credential_cache::Issuer;
 
 use crate::api::client::Connection;
 use crate::credentials::file::{self, FileStamp, IdentitySource, Profile};
-use crate::credentials::{CredentialError, RoleArn, Session, SessionSource, metadata};
+use crate::credentials::{CredentialError, Session, SessionSource, metadata};
+use crate::role_arn::RoleArn;
 use crate::sts;
 
 /// A new session; without an end if its keys do not expire.

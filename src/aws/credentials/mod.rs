@@ -7,7 +7,6 @@ mod error;
 mod file;
 mod issuer;
 mod metadata;
-mod role;
 mod session;
 
 pub use cache::{SessionCache, SessionState};
@@ -15,5 +14,4 @@ pub use error::CredentialError;
 pub use file::{IdentitySource, Profile};
 pub(crate) use issuer::Issued;
 pub(crate) use metadata::METADATA_TOKEN_PATH;
-pub use role::RoleArn;
 pub use session::{Session, SessionSource};

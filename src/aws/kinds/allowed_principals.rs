@@ -108,69 +108,11 @@ impl Resource<Aws> for AllowedPrincipals {
     }
 }
 
-/// The ARN of a role as an endpoint service allows it: without the role's path. None: it is no role's ARN.
-///
-/// Format: <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html#identifiers-arns>
-pub fn without_path(role: &str) -> Option<String> {
-    let mut parts = role.splitn(6, ':');
-    let (arn, partition, service) = (parts.next()?, parts.next()?, parts.next()?);
-    let (region, account, resource) = (parts.next()?, parts.next()?, parts.next()?);
-    let name = resource.strip_prefix("role/")?.rsplit('/').next()?;
-    let is_account = account.len() == 12 && account.bytes().all(|digit| digit.is_ascii_digit());
-    let is_role = arn == "arn" && service == "iam" && region.is_empty() && is_account && !name.is_empty();
-    (is_role && partition.starts_with("aws")).then(|| format!("arn:{partition}:iam::{account}:role/{name}"))
-}
-
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
 
     use super::*;
-
-    #[rstest]
-    #[case("arn:aws:iam::123456789012:role/r", Some("arn:aws:iam::123456789012:role/r"))]
-    #[case(
-        "arn:aws-us-gov:iam::123456789012:role/a/b/r",
-        Some("arn:aws-us-gov:iam::123456789012:role/r")
-    )]
-    #[case("arn:aws:iam::123456789012:user/r", None)]
-    #[case("arn:aws:iam::12345:role/r", None)]
-    #[case("arn:aws:iam::123456789012:role/a/", None)]
-    #[case("arn:aws:sts::123456789012:role/r", None)]
-    #[case("*", None)]
-    #[case("", None)]
-    fn path_of_a_role_is_left_out(#[case] role: &str, #[case] principal: Option<&str>) {
-        assert_eq!(without_path(role).as_deref(), principal);
-    }
-
-    #[rstest]
-    #[case("AROA1234567890EXAMPLE", true)]
-    #[case("AIDA1234567890EXAMPLE", true)]
-    #[case("arn:aws:iam::123456789012:role/r", false)]
-    #[case("*", false)]
-    #[case("", false)]
-    fn unique_id_is_no_arn(#[case] principal: &str, #[case] expected: bool) {
-        assert_eq!(is_unique_id(principal), expected);
-    }
-
-    #[test]
-    fn principal_that_is_of_no_use_is_not_sent_again() {
-        let set = |arns: &[&str]| arns.iter().map(|arn| (*arn).to_owned()).collect::<BTreeSet<_>>();
-        let change = |added: &[&str], removed: &[&str]| PrincipalChange {
-            added: set(added),
-            removed: set(removed),
-        };
-        let useful = |added: &[&str], refused: &[&str], taken: &[&str]| {
-            change(added, &["AROA1", "*"]).useful(&set(refused), &set(taken))
-        };
-        let (all, but_ids) = (["AROA1", "*"], ["*"]);
-        assert_eq!(useful(&["good", "bad"], &["bad"], &[]), change(&["good"], &all));
-        assert_eq!(useful(&["gone"], &[], &["gone"]), change(&[], &but_ids));
-        // One of them was removed by hand.
-        assert_eq!(useful(&["a", "b"], &[], &["a", "b"]), change(&["a", "b"], &all));
-        assert_eq!(useful(&["gone", "new"], &[], &["gone"]), change(&["gone", "new"], &all));
-        assert_eq!(useful(&[], &[], &["a"]), change(&[], &all));
-    }
 
     #[rstest]
     #[case::role_alone_is_added(&[], &["r"], &["r"], &[])]

@@ -2,6 +2,7 @@
 //!
 //! API: <https://docs.aws.amazon.com/Route53/latest/APIReference/>
 
+pub mod hosted_zone;
 mod names;
 mod records;
 mod zones;
@@ -12,7 +13,6 @@ use crate::api::client::Client;
 use crate::api::error::AwsError;
 
 pub use records::{Change, ChangeKind, RecordSet};
-pub use zones::HostedZone;
 
 /// Route 53's calls, as the identity of a client.
 #[derive(Clone)]

@@ -3,6 +3,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::api::sample::{Sample, answer, reconcile, refusal};
+use crate::route53::hosted_zone::HostedZone;
 
 fn route53(sample: &Sample) -> Route53 {
     Route53(sample.client.clone())

@@ -3,6 +3,7 @@
 use hyperlink_engine::client::Reconcile;
 
 use super::Route53;
+use super::hosted_zone::HostedZone;
 use super::names::plain;
 use crate::api::action::Action;
 use crate::api::error::AwsError;
@@ -13,17 +14,6 @@ use crate::wire::xml::{Element, Malformed};
 
 /// How many zones a page has at most.
 const PAGE: &str = "100";
-
-/// A hosted zone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostedZone {
-    /// Its id, without `/hostedzone/`.
-    pub id: String,
-    /// Its name, without a dot at the end. Several private zones may have one name.
-    pub name: String,
-    /// Whether it is of networks, and not of the internet.
-    pub private: bool,
-}
 
 impl Route53 {
     /// Lists all hosted zones of the account.

@@ -5,6 +5,7 @@ use rstest::rstest;
 use super::*;
 use crate::api::clock::tests::headers;
 use crate::api::sample::{Calls, FakeAws, TestSessions, answer, connection};
+use crate::role_arn::RoleArn;
 
 const ROLE: &str = "arn:aws:iam::123456789012:role/cpo";
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::aws::api::error::AwsError;
 use crate::aws::cloud::Aws;
-use crate::aws::route53::HostedZone;
+use crate::aws::route53::hosted_zone::HostedZone;
 use crate::aws::slot::Scope;
 use crate::controllers::aws::{Facts, Needs};
 use crate::controllers::cloud::{ListFacts, ServedCloud, ShownList};

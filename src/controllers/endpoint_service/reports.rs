@@ -26,7 +26,12 @@ pub(super) async fn delete(cx: &Context, cr: &AWSEndpointService, why: &str) -> 
     cx.runtime
         .metrics
         .kube_write(KubeResource::EndpointService, KubeVerb::Delete);
-    tracing::info!(namespace = cr.namespace(), name = cr.name_any(), why, "deleted");
+    tracing::info!(
+        namespace = cr.namespace(),
+        name = cr.name_any(),
+        reason = why,
+        "deleted"
+    );
     Err(ReconcileError::Gone)
 }
 

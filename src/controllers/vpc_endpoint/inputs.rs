@@ -2,9 +2,9 @@
 
 use crate::api::HostedControlPlane;
 use crate::api::hypershift::{AwsPlatform, ClusterSpec};
-use crate::aws::calls::accounts::AccountRoles;
-use crate::aws::credentials::RoleArn;
+use crate::aws::account_roles::AccountRoles;
 use crate::aws::region::Region;
+use crate::aws::role_arn::RoleArn;
 use crate::aws::slot::Scope;
 use crate::hypershift::aws::ids::{is_id, is_zone_id};
 use crate::hypershift::aws::intent::CpoIntent;

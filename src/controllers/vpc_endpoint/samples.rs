@@ -12,7 +12,7 @@ use crate::api::markers::aws::CPO_FINALIZER;
 use crate::api::{AWSEndpointService, HostedControlPlane};
 use crate::aws::cloud::Observed;
 use crate::aws::region::Region;
-use crate::aws::route53::HostedZone;
+use crate::aws::route53::hosted_zone::HostedZone;
 use crate::aws::slot::{Scope, Slot};
 use crate::controllers::aws::Facts;
 use crate::controllers::aws::lists::SubnetsIn;

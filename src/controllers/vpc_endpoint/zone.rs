@@ -6,7 +6,7 @@ use crate::api::Reason;
 use crate::aws::cloud::Observed;
 use crate::aws::kinds::Kind;
 use crate::aws::kinds::records::Records;
-use crate::aws::route53::HostedZone;
+use crate::aws::route53::hosted_zone::HostedZone;
 use crate::aws::slot::Slot;
 use crate::controllers::aws::Needs;
 use crate::engine::resource::Resource;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::ids::is_account;
 use crate::api::Reason;
 use crate::api::hypershift::AwsPlatform;
-use crate::aws::kinds::allowed_principals::without_path;
+use crate::aws::role_arn::RoleArn;
 use crate::hypershift::problem::Problem;
 
 /// The most additional principals that HyperShift's definition allows.
@@ -35,12 +35,12 @@ pub struct DesiredPrincipals {
 pub fn desired(aws: &AwsPlatform) -> Result<DesiredPrincipals, Problem> {
     let role = aws.roles_ref.control_plane_operator_arn.as_deref().unwrap_or_default();
     let usable = Some(role).filter(|role| is_principal(role));
-    let role = usable.and_then(without_path).ok_or_else(|| {
+    let role = usable.and_then(|role| RoleArn::parse(role).ok()).ok_or_else(|| {
         let text = "platform.aws.rolesRef.controlPlaneOperatorARN is not the ARN of a role";
         Problem::new(Reason::InvalidSpec, text)
     })?;
     let mut found = DesiredPrincipals {
-        arns: BTreeSet::from([role]),
+        arns: BTreeSet::from([role.principal()]),
         complaints: Vec::new(),
     };
     for principal in aws.additional_allowed_principals.iter().take(MAX_ADDITIONAL) {

@@ -12,7 +12,6 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{Elector, LeaderError, LeaderGate, LeaseSettings, Standing, Worked};
-use crate::engine::gate::Gate;
 
 /// The candidates of one process for its leases.
 pub struct Electors {
@@ -25,8 +24,10 @@ pub struct Electors {
 #[derive(Clone)]
 pub struct LeaderGates(Arc<[LeaderGate]>);
 
-impl Gate for LeaderGates {
-    fn open(&self) -> bool {
+impl LeaderGates {
+    /// Whether writes may go out.
+    #[must_use]
+    pub fn open(&self) -> bool {
         // One that is shut for good is the least. The clock is read last, once for all: a pause between two readings
         // would count for one gate only.
         let first = self.0.iter().map(LeaderGate::until).min().flatten();

@@ -6,6 +6,7 @@ use rstest::rstest;
 use super::*;
 use crate::api::sample::{Calls, FakeAws, answer, connection, refusal};
 use crate::credentials::Issued;
+use crate::role_arn::RoleArn;
 
 /// Issues `s1`, `s2`, ….
 #[derive(Default)]

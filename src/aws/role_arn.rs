@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::credentials::CredentialError;
 use crate::region::Partition;
 
 /// The ARN of an IAM role: `arn:PARTITION:iam::ACCOUNT:role/PATH/NAME`.
@@ -15,6 +14,11 @@ pub struct RoleArn {
     account: String,
 }
 
+/// A text is not the ARN of a role.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not the ARN of a role")]
+pub struct InvalidRoleArn(String);
+
 /// The longest ARN of a role.
 const MAX_ARN: usize = 2_048;
 
@@ -23,10 +27,10 @@ impl RoleArn {
     ///
     /// # Errors
     /// The text is not the ARN of a role in one of the partitions that Hyperlink serves.
-    pub fn parse(text: &str) -> Result<Self, CredentialError> {
+    pub fn parse(text: &str) -> Result<Self, InvalidRoleArn> {
         let refused = || {
             let shown: String = text.chars().filter(|c| !c.is_control()).take(100).collect();
-            CredentialError::Misconfigured(format!("{shown:?} is not the ARN of a role"))
+            InvalidRoleArn(shown)
         };
         let parts: Vec<&str> = text.splitn(6, ':').collect();
         let ["arn", partition, "iam", "", account, resource] = parts.as_slice() else {
@@ -103,6 +107,7 @@ mod tests {
     #[case("arn:aws:sts::123456789012:assumed-role/a/b")]
     #[case("arn:aws:iam:us-east-1:123456789012:role/a")]
     fn what_is_no_role_is_refused(#[case] text: &str) {
-        assert!(matches!(RoleArn::parse(text), Err(CredentialError::Misconfigured(_))));
+        let error = RoleArn::parse(text).unwrap_err();
+        assert_eq!(error.to_string(), format!("{text:?} is not the ARN of a role"));
     }
 }
