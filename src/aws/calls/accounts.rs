@@ -89,6 +89,13 @@ impl Accounts {
         Arc::new(Calls::new(&client(&roles.endpoints), client(&roles.records)))
     }
 
+    /// Notes the id of the resource in a slot, as it was recorded. A read decides whether it is right.
+    pub fn note_recorded(&self, slot: &Slot, id: &str) {
+        if let Ok(calls) = self.calls(slot.scope()) {
+            calls.note_recorded(slot, id);
+        }
+    }
+
     /// Lists the hosted zones of an account.
     ///
     /// # Errors

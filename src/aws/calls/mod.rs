@@ -33,6 +33,7 @@ use crate::kinds::Kind;
 use crate::route53::Route53;
 use crate::slot::Slot;
 use given_ids::GivenIds;
+use load_balancer::JoinedReads;
 use sent_principals::SentPrincipals;
 
 /// The code of a call that no kind of this slot takes.
@@ -51,6 +52,7 @@ pub struct Calls {
     route53: Route53,
     ids: GivenIds,
     sent_principals: SentPrincipals,
+    joined_reads: JoinedReads,
 }
 
 impl Calls {
@@ -63,6 +65,7 @@ impl Calls {
             route53: Route53(zones),
             ids: GivenIds::default(),
             sent_principals: SentPrincipals::default(),
+            joined_reads: JoinedReads::default(),
         }
     }
 

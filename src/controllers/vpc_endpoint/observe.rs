@@ -7,7 +7,9 @@ use super::VpcEndpointController;
 use super::inputs::{Guest, Roles, VpcEndpointInputs};
 use crate::api::AWSEndpointService;
 use crate::api::markers::CPO_INTENT;
+use crate::aws::slot::Slot;
 use crate::controllers::aws::access::Context;
+use crate::hypershift::aws::ids::is_id;
 use crate::hypershift::aws::intent::CpoIntent;
 use crate::hypershift::{identity, intent, owner};
 use crate::runtime::call::ReconcileError;
@@ -35,6 +37,9 @@ pub(super) async fn read_inputs(
     for (account, roles) in roles.by_account() {
         accounts.assume(account, roles);
     }
+    if let Ok(guest) = &guest {
+        note_recorded(cx, cr, guest, recorded.as_ref());
+    }
     let is_deleting = found.is_some_and(|found| found.metadata.deletion_timestamp.is_some());
     Ok(VpcEndpointInputs {
         guest,
@@ -42,6 +47,20 @@ pub(super) async fn read_inputs(
         paused: found.and_then(|found| identity::paused(&found.spec, Timestamp::now())),
         paused_until: found.and_then(|found| found.spec.paused_until.clone()),
     })
+}
+
+/// Notes which endpoint the status or the intent names: AWS is asked about it by this id, too.
+fn note_recorded(cx: &Context, cr: &AWSEndpointService, guest: &Guest, recorded: Option<&CpoIntent>) {
+    let status = cr.status.as_ref();
+    let shown = status.and_then(|status| status.endpoint_id.as_deref());
+    let endpoint = recorded
+        .and_then(CpoIntent::endpoint_id)
+        .or(shown.filter(|id| is_id("vpce", id)));
+    let service = status.and_then(|status| status.endpoint_service_name.as_deref());
+    if let Some((service, id)) = service.zip(endpoint) {
+        let slot = Slot::vpc_endpoint(&guest.account, &guest.vpc, service);
+        cx.cloud.client.note_recorded(&slot, id);
+    }
 }
 
 /// The inputs whose change needs a reconcile, as one text. Each field counts, except what is taken out here.
