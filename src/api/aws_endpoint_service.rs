@@ -94,6 +94,7 @@ impl AWSEndpointService {
             conditions: &[ConditionType::AWSEndpointServiceAvailable],
             summary: None,
             status_fields: &["endpointServiceName"],
+            read_fields: &[],
             deleted_resources: &["endpointServiceName"],
             abandoned: "; an endpoint service that is abandoned still forwards",
         },
@@ -103,6 +104,7 @@ impl AWSEndpointService {
             conditions: &[ConditionType::AWSEndpointAvailable],
             summary: None,
             status_fields: &["endpointID", "securityGroupID", "dnsNames", "dnsZoneID"],
+            read_fields: &["endpointServiceName"],
             // The zone is not deleted, and the records have no ids.
             deleted_resources: &["endpointID", "securityGroupID"],
             abandoned: "",

@@ -114,7 +114,6 @@ pub fn fingerprint<R: CustomResource>(cr: &R, role: Role, published: &PublishedC
     let stored = cr.conditions();
     let sums_up = R::part(role).is_some_and(|part| part.summary.is_some());
     let others = R::PARTS.iter().filter(|part| sums_up && part.role != role);
-    let read_parts = R::part(role).into_iter().chain(others.clone());
     let theirs = others
         .flat_map(|part| part.conditions)
         .filter_map(|kind| conditions::get(stored, *kind))
@@ -127,7 +126,8 @@ pub fn fingerprint<R: CustomResource>(cr: &R, role: Role, published: &PublishedC
         .map(|name| annotations.and_then(|all| all.get(*name)).map(|value| read_part(value)));
     let finalizers = meta.finalizers.iter().flatten().filter(|name| is_known_finalizer(name));
     let shown = cr.status_fields();
-    let fields = read_parts.flat_map(|part| part.status_fields);
+    let parts = R::part(role).into_iter();
+    let fields = parts.flat_map(|part| part.status_fields.iter().chain(part.read_fields));
     let fields: Vec<&Value> = fields.map(|field| &shown[*field]).collect();
     json!([
         meta.uid,
@@ -149,11 +149,28 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::api::AzurePrivateLinkService;
     use crate::api::markers::{CPO_FINALIZER, HO_FINALIZER, HO_INTENT};
+    use crate::api::{AWSEndpointService, AzurePrivateLinkService};
     use crate::azure::arm::error::ArmError;
     use crate::engine::failure::Class;
     use crate::runtime::prune::Prune;
+
+    #[test]
+    fn published_endpoint_service_wakes_the_guests_side_on_aws() {
+        let text = |status: Value, role| {
+            let cr: AWSEndpointService = serde_json::from_value(json!({
+                "apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AWSEndpointService",
+                "metadata": {"name": "private-router", "namespace": "n", "uid": "u"}, "spec": {}, "status": status}))
+            .unwrap();
+            fingerprint(&cr, role, &PublishedConditions::default(), Instant::now())
+        };
+        let published = || json!({"endpointServiceName": "x"});
+        assert_ne!(text(json!({}), Role::Cpo), text(published(), Role::Cpo));
+        assert_eq!(
+            text(json!({}), Role::Ho),
+            text(json!({"endpointID": "vpce-1"}), Role::Ho)
+        );
+    }
 
     fn cr(status: Value) -> AzurePrivateLinkService {
         serde_json::from_value(json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",

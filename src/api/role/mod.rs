@@ -35,7 +35,9 @@ pub struct RolePart {
     pub summary: Option<ConditionType>,
     /// The fields of the status that only this role writes.
     pub status_fields: &'static [&'static str],
-    /// Those of them with the ids of what it deletes.
+    /// The fields of the status that other roles write and this one reads.
+    pub read_fields: &'static [&'static str],
+    /// Those of its own with the ids of what it deletes.
     pub deleted_resources: &'static [&'static str],
     /// What a person has to know of resources that it abandons; the end of a sentence.
     pub abandoned: &'static str,
