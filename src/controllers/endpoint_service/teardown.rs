@@ -11,8 +11,8 @@ use kube::ResourceExt;
 
 use super::plan::Basis;
 use super::service;
-use crate::api::markers::HO_INTENT;
 use crate::api::markers::aws::{CPO_FINALIZER, SERVICES};
+use crate::api::markers::{CPO_INTENT, HO_INTENT};
 use crate::api::{AWSEndpointService, Reason, held_by};
 use crate::controllers::aws::{Decision, Needs};
 use crate::hypershift::aws::intent::HoIntent;
@@ -22,7 +22,7 @@ use crate::hypershift::intent;
 use crate::hypershift::names;
 use crate::hypershift::problem::Problem;
 
-/// The longest that role `ho` waits with a deletion while the finalizer of role `cpo` stands.
+/// The longest that role `ho` waits with a deletion while role `cpo` is at work.
 ///
 /// Rule: X9 in `docs/compatibility.md`.
 const GUEST_FIRST: Duration = Duration::from_secs(300);
@@ -77,7 +77,9 @@ fn other_role_at_work(cr: &AWSEndpointService, now: Timestamp) -> Option<Duratio
     let since = cr.metadata.deletion_timestamp.as_ref().map_or(now, |time| time.0);
     let waited = Duration::try_from(now.duration_since(since)).unwrap_or_default();
     let remaining = GUEST_FIRST.checked_sub(waited)?;
-    (held_by(cr, CPO_FINALIZER) && !remaining.is_zero()).then_some(remaining)
+    // HyperShift may have taken the finalizer away; the role goes on by what it has recorded.
+    let is_at_work = held_by(cr, CPO_FINALIZER) || cr.annotations().contains_key(CPO_INTENT);
+    (is_at_work && !remaining.is_zero()).then_some(remaining)
 }
 
 #[cfg(test)]

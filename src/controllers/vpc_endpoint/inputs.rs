@@ -20,8 +20,8 @@ use crate::api::Reason;
 pub struct VpcEndpointInputs {
     /// The guest, if the control plane describes it.
     pub guest: Result<Guest, Problem>,
-    /// Whether the control plane is being deleted, or gone.
-    pub control_plane_deleting: bool,
+    /// Whether the path is not wanted any more: the control plane is being deleted, or is not private.
+    pub is_unwanted: bool,
     /// Why the cluster is not to be touched now.
     pub paused: Option<Problem>,
     /// `spec.pausedUntil` of the HostedControlPlane.

@@ -19,8 +19,8 @@ use uuid::Uuid;
 
 use self::inputs::VpcEndpointInputs;
 use self::plan::Basis;
+use crate::api::AWSEndpointService;
 use crate::api::markers::aws::SERVICES;
-use crate::api::{AWSEndpointService, Role};
 use crate::aws::region::Region;
 use crate::controllers::aws::access::Context;
 use crate::controllers::aws::{Decision, Facts, Needs, Outcome};
@@ -98,10 +98,8 @@ impl VpcEndpointController {
 impl CustomResourceReconciler for VpcEndpointController {
     type Found = ();
 
-    /// The guest's side goes with the control plane: its workers are gone by then.
     fn lifecycle(&self, cr: &AWSEndpointService, inputs: &Self::Inputs) -> Lifecycle {
-        let deleting = cr.metadata.deletion_timestamp.is_some() || inputs.control_plane_deleting;
-        Lifecycle::of(Role::Cpo, cr, deleting)
+        teardown::lifecycle(cr, inputs)
     }
 
     fn deleting_since(&self, cr: &AWSEndpointService, _: &Self::Inputs) -> Option<Timestamp> {

@@ -6,6 +6,7 @@ use kube::ResourceExt;
 use super::VpcEndpointController;
 use super::inputs::{Guest, Roles, VpcEndpointInputs};
 use crate::api::AWSEndpointService;
+use crate::api::hypershift::AwsPlatform;
 use crate::api::markers::CPO_INTENT;
 use crate::aws::slot::Slot;
 use crate::controllers::aws::access::Context;
@@ -41,9 +42,10 @@ pub(super) async fn read_inputs(
         note_recorded(cx, cr, guest, recorded.as_ref());
     }
     let is_deleting = found.is_some_and(|found| found.metadata.deletion_timestamp.is_some());
+    let access = found.and_then(|found| found.spec.aws()).map(AwsPlatform::access);
     Ok(VpcEndpointInputs {
         guest,
-        control_plane_deleting: is_deleting,
+        is_unwanted: is_deleting || access.is_some_and(|access| !access.is_private()),
         paused: found.and_then(|found| identity::paused(&found.spec, Timestamp::now())),
         paused_until: found.and_then(|found| found.spec.paused_until.clone()),
     })

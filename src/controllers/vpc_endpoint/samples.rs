@@ -66,7 +66,7 @@ impl Sample {
             .unwrap(),
             inputs: VpcEndpointInputs {
                 guest: Guest::of(&control_plane(&json!({})), ACCOUNT, &region),
-                control_plane_deleting: false,
+                is_unwanted: false,
                 paused: None,
                 paused_until: None,
             },

@@ -9,15 +9,17 @@ use std::collections::BTreeSet;
 
 use kube::ResourceExt;
 
-use super::inputs::Guest;
+use super::inputs::{Guest, VpcEndpointInputs};
 use super::plan::{Basis, owned_endpoint, owned_group};
 use crate::api::markers::CPO_INTENT;
 use crate::api::markers::aws::ENDPOINT_DNS_NAME;
+use crate::api::{AWSEndpointService, Role};
 use crate::aws::body::texts;
 use crate::aws::kinds::Kind;
 use crate::aws::kinds::records::ReleasedRecords;
 use crate::aws::slot::{Scope, Slot};
 use crate::controllers::aws::{Decision, Needs, Step};
+use crate::controllers::decision::Lifecycle;
 use crate::engine::plan::ensure_absent;
 use crate::engine::resource::Owned;
 use crate::hypershift::aws::ids::{endpoint_suffix, is_zone_id, service_id};
@@ -25,6 +27,18 @@ use crate::hypershift::aws::intent::CpoIntent;
 use crate::hypershift::aws::names;
 use crate::hypershift::identity::Identity;
 use crate::hypershift::intent;
+
+/// Whether the guest's side is built or deleted. It goes with the control plane, whose workers are gone by then.
+///
+/// HyperShift takes the role's finalizer away when it believes that nobody can delete anything any more. What is
+/// recorded is deleted all the same, as long as the custom resource is there.
+pub(super) fn lifecycle(cr: &AWSEndpointService, inputs: &VpcEndpointInputs) -> Lifecycle {
+    let is_deleting = cr.metadata.deletion_timestamp.is_some();
+    match Lifecycle::of(Role::Cpo, cr, is_deleting || inputs.is_unwanted) {
+        Lifecycle::Nothing if is_deleting && cr.annotations().contains_key(CPO_INTENT) => Lifecycle::Teardown,
+        lifecycle => lifecycle,
+    }
+}
 
 /// Where the resources of a deleted custom resource are.
 struct Remains {

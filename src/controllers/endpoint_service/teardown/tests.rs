@@ -80,6 +80,16 @@ fn guests_side_is_waited_for_but_not_for_ever() {
     assert!(late.steps.iter().any(Step::writes));
 }
 
+#[test]
+fn guests_side_is_waited_for_without_its_finalizer() {
+    let mut sample = deleted(&[HO_FINALIZER]);
+    sample
+        .cr
+        .annotations_mut()
+        .insert(CPO_INTENT.to_owned(), "{}".to_owned());
+    assert!(teardown(sample.basis(), soon()).unwrap().steps.is_empty());
+}
+
 #[rstest]
 #[case::service_is_gone(|sample: &mut Sample| sample.inputs.service = None)]
 #[case::service_of_another_uid(|sample: &mut Sample| sample.inputs.service.as_mut().unwrap().uid = "x".into())]

@@ -119,6 +119,30 @@ fn endpoint_and_group_of_another_cluster_stay() {
 }
 
 #[test]
+fn stripped_finalizer_ends_nothing_while_something_is_recorded() {
+    let mut sample = orphaned();
+    sample.cr.metadata.finalizers = None;
+    assert_eq!(lifecycle(&sample.cr, &sample.inputs), Lifecycle::Build);
+    sample.cr.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+    assert_eq!(lifecycle(&sample.cr, &sample.inputs), Lifecycle::Teardown);
+    sample.cr.annotations_mut().clear();
+    assert_eq!(lifecycle(&sample.cr, &sample.inputs), Lifecycle::Nothing);
+}
+
+#[test]
+fn path_of_a_cluster_that_is_public_now_is_deleted() {
+    let mut sample = Sample::ready();
+    sample.inputs.is_unwanted = true;
+    assert_eq!(lifecycle(&sample.cr, &sample.inputs), Lifecycle::Teardown);
+    sample.cr.metadata.finalizers = None;
+    assert_eq!(
+        lifecycle(&sample.cr, &sample.inputs),
+        Lifecycle::Nothing,
+        "it is not built"
+    );
+}
+
+#[test]
 fn nothing_is_read_where_nothing_was_made() {
     let mut sample = Sample::new();
     sample.cr.status = None;
