@@ -7,8 +7,10 @@ use hyperlink::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane}
 use hyperlink::hypershift::claims::{Claim, Claiming, host_names, nat_subnet};
 use hyperlink::hypershift::host_names::dns_name;
 use hyperlink::hypershift::identity;
-use hyperlink::observer::decide::{SpecChange, Verdict, change, decide, published};
-use hyperlink::observer::external_services::{ALL, Host, host, target};
+use hyperlink::observer::azure::decide::{Verdict, change, decide, published};
+use hyperlink::observer::azure::external_services::{ALL, host, target};
+use hyperlink::observer::external_services::Host;
+use hyperlink::observer::verdict::SpecChange;
 use hyperlink::runtime::prune::Prune;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;

@@ -169,7 +169,7 @@ mod tests {
     use crate::api::markers::SERVICES;
     use crate::api::{Platform, Role};
     use crate::config::{self, Environment, RunSettings};
-    use crate::observer::external_services;
+    use crate::observer::azure::external_services;
 
     use super::*;
 

@@ -22,7 +22,7 @@ macro_rules! label_values {
 label_values! {
     /// A controller, which runs reconciles.
     Controller {
-        /// Role `cpo`: creates AzurePrivateLinkServices from Services.
+        /// Role `cpo`: creates custom resources from Services.
         Observer = "observer",
         /// Role `ho`: NAT subnet and Private Link Service.
         PrivateLinkService = "private_link_service",

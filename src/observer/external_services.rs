@@ -1,21 +1,19 @@
 //! The Services from which external-dns publishes the host names of a cluster that has no public side: one per host
-//! name, which points to the Private Endpoint. Pure.
+//! name, which points to the cluster's endpoint. Pure.
 //!
 //! A Service is owned if it has both the label and the control plane as its owner; any other Service of that name is
 //! not changed.
 
-use std::net::IpAddr;
+use std::fmt::Display;
 
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use super::decide::owner;
-use crate::api::hypershift::{AzurePlatform, ClusterSpec, PrivateType, PublishedService, PublishingType, Topology};
-use crate::api::markers::{EXTERNAL_HOST_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE};
-use crate::api::{AzurePrivateLinkService, ConditionType, HostedControlPlane, Reason, Status};
-use crate::controllers::private_endpoint::served::refused_for;
-use crate::hypershift::conditions;
+use super::verdict::owner;
+use crate::api::hypershift::{ClusterSpec, PublishedService, PublishingType};
+use crate::api::markers::{EXTERNAL_HOST_ANNOTATION, EXTERNAL_VALUE};
+use crate::api::{HostedControlPlane, Reason};
 use crate::hypershift::host_names::dns_name;
 
 /// One of these Services.
@@ -25,19 +23,25 @@ pub struct External {
     pub name: &'static str,
     /// What it publishes, as the control plane names it.
     pub service: &'static str,
+    /// The label that it has.
+    pub label: &'static str,
 }
 
-/// All external Services that a control plane can have.
-pub const ALL: [External; 2] = [
-    External {
-        name: "kube-apiserver-private-external",
-        service: "APIServer",
-    },
-    External {
-        name: "oauth-private-external",
-        service: "OAuthServer",
-    },
-];
+/// All external Services that a control plane can have, with this label.
+pub const fn all(label: &'static str) -> [External; 2] {
+    [
+        External {
+            name: "kube-apiserver-private-external",
+            service: "APIServer",
+            label,
+        },
+        External {
+            name: "oauth-private-external",
+            service: "OAuthServer",
+            label,
+        },
+    ]
+}
 
 /// What should be published.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,17 +54,9 @@ pub enum Host {
     NotOurs,
 }
 
-/// The host name that a control plane gives a Service. `Err` if it is not a DNS name, and counts as none.
-///
-/// A cluster with a public side publishes there.
-pub fn host(external: External, spec: &ClusterSpec) -> Result<Host, String> {
-    let azure = spec.azure();
-    let private = azure.and_then(AzurePlatform::private_type);
-    match (azure.and_then(|azure| azure.topology), private) {
-        (Some(Topology::Public | Topology::PublicAndPrivate), _) => return Ok(Host::None),
-        (Some(Topology::Private), Some(PrivateType::PrivateLink)) => {}
-        _ => return Ok(Host::NotOurs),
-    }
+/// The host name that a control plane gives a Service that the router publishes. `Err` if it is not a DNS name, and
+/// counts as none.
+pub fn routed_host(external: External, spec: &ClusterSpec) -> Result<Host, String> {
     let published = spec
         .services
         .iter()
@@ -78,39 +74,19 @@ pub fn host(external: External, spec: &ClusterSpec) -> Result<Host, String> {
 
 /// Reasons that mean that the names belong to another cluster. Any other reason that role `ho` reports may pass in a
 /// moment.
-const CLAIMED: [Reason; 2] = [Reason::HostNameClaimed, Reason::DuplicateIdentity];
+pub const CLAIMED: [Reason; 2] = [Reason::HostNameClaimed, Reason::DuplicateIdentity];
 
 /// Where the host names may point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
-    /// To this address.
-    At(IpAddr),
+pub enum Target<A> {
+    /// To this address, or host name.
+    At(A),
     /// Not known now: an existing Service stays.
     Unsure,
     /// Nowhere any more.
     Gone,
     /// Nowhere, not even while the cluster is paused: another cluster has what it names.
     Refused,
-}
-
-/// The target, by what the custom resource `private-router` reports of the Private Endpoint.
-///
-/// A cluster that role `ho` refuses has no available Private Endpoint either, but its names may have been published
-/// before.
-pub fn target(cr: Option<&AzurePrivateLinkService>) -> Target {
-    let Some(cr) = cr.filter(|cr| cr.metadata.deletion_timestamp.is_none()) else {
-        return Target::Gone;
-    };
-    if CLAIMED.into_iter().any(|reason| refused_for(cr, reason)) {
-        return Target::Refused;
-    }
-    let status = cr.status.clone().unwrap_or_default();
-    let available = conditions::get(&status.conditions, ConditionType::AzurePrivateEndpointAvailable);
-    let address = status.private_endpoint_ip.and_then(|ip| ip.parse().ok());
-    match address {
-        Some(address) if available.is_some_and(|c| c.status == Status::True.as_str()) => Target::At(address),
-        _ => Target::Unsure,
-    }
 }
 
 /// What to do about a Service.
@@ -129,34 +105,36 @@ pub enum ServiceStep {
 }
 
 /// The step from what was found to what is desired.
-pub fn step(
+pub fn step<A: Display>(
     external: External,
     host: &Host,
-    target: Target,
+    target: Target<A>,
     found: Option<&Service>,
     by: &HostedControlPlane,
 ) -> ServiceStep {
     match (found, host, target) {
         (_, Host::NotOurs, _) => ServiceStep::Keep,
         (None, Host::Named(host), Target::At(address)) => {
-            ServiceStep::Create(Box::new(service(external, host, address, by)))
+            ServiceStep::Create(Box::new(service(external, host, &address.to_string(), by)))
         }
         (None, ..) => ServiceStep::Keep,
-        (Some(found), Host::Named(_), Target::At(_)) if !is_owned(found, by) => ServiceStep::Refuse,
-        (Some(found), ..) if !is_owned(found, by) || found.metadata.deletion_timestamp.is_some() => ServiceStep::Keep,
+        (Some(found), Host::Named(_), Target::At(_)) if !is_owned(external, found, by) => ServiceStep::Refuse,
+        (Some(found), ..) if !is_owned(external, found, by) || found.metadata.deletion_timestamp.is_some() => {
+            ServiceStep::Keep
+        }
         (Some(_), Host::None, _) | (Some(_), _, Target::Gone | Target::Refused) => ServiceStep::Delete,
         (Some(found), Host::Named(host), Target::Unsure) if published_host(found) != Some(host) => ServiceStep::Delete,
         (Some(_), Host::Named(_), Target::Unsure) => ServiceStep::Keep,
         (Some(found), Host::Named(host), Target::At(address)) => {
-            change(found, host, address).map_or(ServiceStep::Keep, ServiceStep::Patch)
+            change(found, host, &address.to_string()).map_or(ServiceStep::Keep, ServiceStep::Patch)
         }
     }
 }
 
-fn is_owned(found: &Service, by: &HostedControlPlane) -> bool {
+fn is_owned(external: External, found: &Service, by: &HostedControlPlane) -> bool {
     let labelled = found
         .labels()
-        .get(EXTERNAL_LABEL)
+        .get(external.label)
         .is_some_and(|value| value == EXTERNAL_VALUE);
     let mut owners = found.owner_references().iter();
     labelled && owners.any(|owner| Some(&owner.uid) == by.metadata.uid.as_ref())
@@ -166,11 +144,11 @@ fn published_host(found: &Service) -> Option<&String> {
     found.annotations().get(EXTERNAL_HOST_ANNOTATION)
 }
 
-fn service(external: External, host: &str, address: IpAddr, by: &HostedControlPlane) -> Service {
+fn service(external: External, host: &str, address: &str, by: &HostedControlPlane) -> Service {
     let mut service = Service {
         spec: Some(ServiceSpec {
             type_: Some("ExternalName".to_owned()),
-            external_name: Some(address.to_string()),
+            external_name: Some(address.to_owned()),
             ..ServiceSpec::default()
         }),
         ..Service::default()
@@ -179,7 +157,7 @@ fn service(external: External, host: &str, address: IpAddr, by: &HostedControlPl
     service.metadata.namespace = by.namespace();
     service
         .labels_mut()
-        .insert(EXTERNAL_LABEL.to_owned(), EXTERNAL_VALUE.to_owned());
+        .insert(external.label.to_owned(), EXTERNAL_VALUE.to_owned());
     service
         .annotations_mut()
         .insert(EXTERNAL_HOST_ANNOTATION.to_owned(), host.to_owned());
@@ -188,18 +166,16 @@ fn service(external: External, host: &str, address: IpAddr, by: &HostedControlPl
 }
 
 /// The patch of the owned fields that differ; labels and annotations of others stay.
-fn change(found: &Service, host: &str, address: IpAddr) -> Option<Value> {
+fn change(found: &Service, host: &str, address: &str) -> Option<Value> {
     let spec = found.spec.clone().unwrap_or_default();
     let up_to_date = spec.type_.as_deref() == Some("ExternalName")
-        && spec.external_name == Some(address.to_string())
+        && spec.external_name.as_deref() == Some(address)
         && published_host(found).is_some_and(|published| published == host);
     (!up_to_date).then(|| {
+        let annotations = json!({EXTERNAL_HOST_ANNOTATION: host});
         json!({
-            "metadata": {"resourceVersion": found.metadata.resource_version, "annotations": {EXTERNAL_HOST_ANNOTATION: host}},
-            "spec": {"type": "ExternalName", "externalName": address.to_string()},
+            "metadata": {"resourceVersion": found.metadata.resource_version, "annotations": annotations},
+            "spec": {"type": "ExternalName", "externalName": address},
         })
     })
 }
-
-#[cfg(test)]
-mod tests;

@@ -3,20 +3,22 @@
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{DeleteParams, Patch, PostParams, Preconditions};
 use kube::runtime::reflector::ObjectRef;
-use kube::{Api, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 
 use super::Observer;
-use super::decide::{DesiredResource, SpecChange, change};
-use super::external_services::{self, External, Host, ServiceStep, Target};
+use super::external_services::{External, Host, ServiceStep, Target, step};
+use super::rules::{DesiredResource, PlatformRules};
+use super::verdict::SpecChange;
+use crate::api::HostedControlPlane;
 use crate::api::markers::PRIVATE_ROUTER;
-use crate::api::{AzurePrivateLinkService, HostedControlPlane};
+use crate::controllers::reconciler::ServedResource;
 use crate::metrics::{KubeResource, KubeVerb};
 use crate::runtime::call::{ReconcileError, changing, within};
 
 /// The problem of a custom resource that the control plane does not own.
 const NOT_OURS: &str = "the custom resource does not belong to the HostedControlPlane: delete it, and it is made anew";
 
-impl Observer {
+impl<P: PlatformRules> Observer<P> {
     fn post_params(&self) -> PostParams {
         PostParams {
             field_manager: Some(self.cx.role.field_manager().to_owned()),
@@ -24,36 +26,34 @@ impl Observer {
         }
     }
 
+    fn count_write(&self, verb: KubeVerb) {
+        self.cx.runtime.metrics.kube_write(P::Resource::WRITES, verb);
+    }
+
     /// Creates or changes a custom resource. Returns the problems: what of it cannot be as desired.
-    pub(super) async fn keep(&self, namespace: &str, desired: &DesiredResource) -> Result<Vec<String>, ReconcileError> {
-        let api: Api<AzurePrivateLinkService> = Api::namespaced(self.cx.runtime.kube.clone(), namespace);
-        let name = desired.resource.name_any();
-        let derived = &desired.derived;
-        let mut wrong: Vec<String> = derived.complaints.iter().chain(&derived.unmakeable).cloned().collect();
+    pub(super) async fn keep(&self, namespace: &str, desired: &P::Desired) -> Result<Vec<String>, ReconcileError> {
+        let api: Api<P::Resource> = Api::namespaced(self.cx.runtime.kube.clone(), namespace);
+        let name = desired.resource().name_any();
+        let mut wrong = desired.complaints().to_vec();
+        wrong.extend(desired.unmakeable().map(str::to_owned));
         let Some(current) = within(api.get_opt(&name)).await? else {
-            if derived.unmakeable.is_none() {
-                within(api.create(&self.post_params(), &desired.resource)).await?;
-                self.cx
-                    .runtime
-                    .metrics
-                    .kube_write(KubeResource::PrivateLinkService, KubeVerb::Create);
+            if desired.unmakeable().is_none() {
+                within(api.create(&self.post_params(), desired.resource())).await?;
+                self.count_write(KubeVerb::Create);
                 tracing::info!(namespace, name, "custom resource created");
             }
             return Ok(wrong);
         };
-        if current.metadata.deletion_timestamp.is_some() {
+        if current.meta().deletion_timestamp.is_some() {
             // It is created again after its deletion, which is an event.
             return Ok(wrong);
         }
-        match change(&current, desired) {
+        match desired.change(&current) {
             SpecChange::None => {}
             SpecChange::Foreign => wrong.push(NOT_OURS.to_owned()),
             SpecChange::Patch(patch) => {
                 changing(api.patch(&name, &self.cx.runtime.patch_params(), &Patch::Merge(&patch))).await?;
-                self.cx
-                    .runtime
-                    .metrics
-                    .kube_write(KubeResource::PrivateLinkService, KubeVerb::Patch);
+                self.count_write(KubeVerb::Patch);
                 tracing::info!(namespace, name, "custom resource changed");
             }
         }
@@ -70,8 +70,8 @@ impl Observer {
         let namespace = found.namespace().unwrap_or_default();
         let mut wrong = Vec::new();
         let mut open = Vec::new();
-        for external in external_services::ALL {
-            let host = external_services::host(external, &found.spec).unwrap_or_else(|why| {
+        for external in P::EXTERNALS {
+            let host = P::host(external, &found.spec).unwrap_or_else(|why| {
                 wrong.extend((!paused).then_some(why));
                 Host::None
             });
@@ -85,14 +85,16 @@ impl Observer {
         if open.is_empty() {
             return Ok(wrong);
         }
-        let custom: Api<AzurePrivateLinkService> = Api::namespaced(self.cx.runtime.kube.clone(), &namespace);
-        let target = external_services::target(within(custom.get_opt(PRIVATE_ROUTER)).await?.as_ref());
-        if paused && target != Target::Refused {
+        let custom: Api<P::Resource> = Api::namespaced(self.cx.runtime.kube.clone(), &namespace);
+        let target = self
+            .rules
+            .target(within(custom.get_opt(PRIVATE_ROUTER)).await?.as_ref());
+        if paused && !matches!(target, Target::Refused) {
             return Ok(wrong);
         }
         for (external, host, cached) in open {
-            if external_services::step(external, &host, target, cached.as_deref(), found) != ServiceStep::Keep {
-                wrong.extend(self.publish_one(external, &host, target, found).await?);
+            if step(external, &host, target.clone(), cached.as_deref(), found) != ServiceStep::Keep {
+                wrong.extend(self.publish_one(external, &host, target.clone(), found).await?);
             }
         }
         Ok(wrong)
@@ -103,14 +105,14 @@ impl Observer {
         &self,
         external: External,
         host: &Host,
-        target: Target,
+        target: Target<P::Address>,
         by: &HostedControlPlane,
     ) -> Result<Option<String>, ReconcileError> {
         let name = external.name;
         let namespace = by.namespace().unwrap_or_default();
         let api: Api<Service> = Api::namespaced(self.cx.runtime.kube.clone(), &namespace);
         let found = within(api.get_opt(name)).await?;
-        let verb = match external_services::step(external, host, target, found.as_ref(), by) {
+        let verb = match step(external, host, target, found.as_ref(), by) {
             ServiceStep::Keep => return Ok(None),
             ServiceStep::Refuse => {
                 return Ok(Some(format!(

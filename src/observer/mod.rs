@@ -2,11 +2,14 @@
 //! and a Service for each host name that external-dns should publish, and removes its finalizer from a control plane
 //! that is torn down.
 
-pub mod decide;
+pub mod azure;
 pub mod external_services;
 mod keep;
-pub mod spec;
-pub mod watch;
+pub mod rules;
+#[cfg(test)]
+mod test_env;
+pub mod verdict;
+mod watch;
 
 use std::sync::Arc;
 
@@ -16,9 +19,7 @@ use kube::runtime::reflector::Store;
 use kube::{Api, Resource, ResourceExt};
 
 use crate::api::HostedControlPlane;
-use crate::api::markers::SERVICES;
-use crate::controllers::azure::access::Context;
-use crate::controllers::private_endpoint::control_plane;
+use crate::controllers::context::Context;
 use crate::hypershift::identity;
 use crate::metrics::{Controller, ReconcileResult};
 use crate::runtime::call::{ReconcileError, within};
@@ -26,13 +27,16 @@ use crate::runtime::event::{Event, What};
 use crate::runtime::guard;
 use crate::runtime::requeue::Requeue;
 use crate::runtime::work_queue::Action;
-use decide::Verdict;
+use rules::PlatformRules;
+use verdict::{Admission, Verdict};
 
-/// The observer, for the control planes of one Azure cloud.
-pub struct Observer {
-    cx: Arc<Context>,
-    /// The cloud's name as HostedControlPlanes spell it.
-    cloud: &'static str,
+/// The topic of what is wrong with a control plane as a whole.
+const WHOLE: &str = "control plane";
+
+/// The observer, for the control planes of one cloud.
+pub struct Observer<P: PlatformRules> {
+    cx: Arc<Context<P::Resource>>,
+    rules: P,
     /// The external Services with the label that marks them, as the watch last delivered them.
     external: Store<Service>,
 }
@@ -72,19 +76,19 @@ impl ServiceOutcome {
 }
 
 /// Reconciles one control plane.
-pub async fn reconcile(cached: Arc<HostedControlPlane>, observer: Arc<Observer>) -> Action {
+pub async fn reconcile<P: PlatformRules>(cached: Arc<HostedControlPlane>, observer: Arc<Observer<P>>) -> Action {
     let reconcile = observer.reconcile(&cached);
     guard::counted(&observer.cx.runtime, Controller::Observer, cached.as_ref(), reconcile).await
 }
 
-impl Observer {
-    /// An observer that watches this cloud.
-    pub fn new(cx: Arc<Context>, cloud: &'static str, external: Store<Service>) -> Self {
-        Self { cx, cloud, external }
+impl<P: PlatformRules> Observer<P> {
+    /// An observer with the rules of one cloud.
+    pub fn new(cx: Arc<Context<P::Resource>>, rules: P, external: Store<Service>) -> Self {
+        Self { cx, rules, external }
     }
 
     /// What the observer works with.
-    pub fn context(&self) -> &Context {
+    pub fn context(&self) -> &Context<P::Resource> {
         &self.cx
     }
 
@@ -105,21 +109,9 @@ impl Observer {
             return Ok((ReconcileResult::Ready, None));
         }
         if found.metadata.deletion_timestamp.is_some() {
-            return control_plane::let_go(&self.cx, &found).await;
+            return P::let_go(&self.cx, &found).await;
         }
-        let now = Timestamp::now();
-        let mut outcomes = Vec::new();
-        let mut failed = None;
-        for service in SERVICES {
-            match self.serve(service, &found, now).await {
-                Ok(one) => outcomes.push((service, one)),
-                Err(error) => failed = Some(error),
-            }
-        }
-        match self.expose(&found, now).await {
-            Ok(one) => outcomes.push(("host names", one)),
-            Err(error) => failed = Some(error),
-        }
+        let (outcomes, failed) = self.outcomes(&found, Timestamp::now()).await;
         self.emit_events(&found, &outcomes).await;
         if let Some(error) = failed {
             return Err(error);
@@ -132,11 +124,45 @@ impl Observer {
         Ok((result.unwrap_or(ReconcileResult::Ready), requeue))
     }
 
+    /// Reconciles the Services and the host names of a control plane, if it is served. A failure over one keeps none
+    /// of the others from being served.
+    async fn outcomes(
+        &self,
+        found: &HostedControlPlane,
+        now: Timestamp,
+    ) -> (Vec<(&'static str, ServiceOutcome)>, Option<ReconcileError>) {
+        let mut outcomes = Vec::new();
+        match self.rules.admission(&self.cx, found).await {
+            Ok(Admission::Admitted) => outcomes.push((WHOLE, ServiceOutcome::ready())),
+            Ok(Admission::Ignored) => return (vec![(WHOLE, ServiceOutcome::ready())], None),
+            Ok(Admission::Refused(wrong)) => {
+                let refused = ServiceOutcome::refused(wrong, Some(self.resync()));
+                return (vec![(WHOLE, refused)], None);
+            }
+            Err(error) => return (outcomes, Some(error)),
+        }
+        let mut failed = None;
+        for service in P::SERVICES {
+            match self.serve(service, found, now).await {
+                Ok(one) => outcomes.push((service, one)),
+                Err(error) => failed = Some(error),
+            }
+        }
+        match self.expose(found, now).await {
+            Ok(one) => outcomes.push(("host names", one)),
+            Err(error) => failed = Some(error),
+        }
+        (outcomes, failed)
+    }
+
+    /// The next reconcile where an obstacle may be removed without an event.
+    fn resync(&self) -> Requeue {
+        Requeue::new(self.cx.runtime.resync, Requeue::RESYNC)
+    }
+
     /// Whether this process serves the control plane, and not another shard.
     fn serves(&self, found: &HostedControlPlane) -> bool {
-        let azure = found.spec.platform.azure.as_ref();
-        let subscription = azure.and_then(|azure| azure.subscription_id.as_deref());
-        self.cx.shard.has(subscription.unwrap_or_default())
+        self.cx.shard.has(P::shard_key(found))
     }
 
     /// Reconciles one Service of the control plane, with its custom resource.
@@ -146,13 +172,13 @@ impl Observer {
         found: &HostedControlPlane,
         now: Timestamp,
     ) -> Result<ServiceOutcome, ReconcileError> {
-        if !decide::published(service, &found.spec) {
+        if !P::published(service, &found.spec) {
             return Ok(ServiceOutcome::ready());
         }
         let namespace = found.namespace().unwrap_or_default();
         let services: Api<Service> = Api::namespaced(self.cx.runtime.kube.clone(), &namespace);
         let read = within(services.get_opt(service)).await?;
-        match decide::decide(read.as_ref(), found, self.cloud, now) {
+        match self.rules.decide(read.as_ref(), found, now) {
             Verdict::Ignore(_) => Ok(ServiceOutcome::ready()),
             Verdict::Wait(why, requeue) => Ok(ServiceOutcome::waiting(why, requeue)),
             Verdict::Unfit(wrong) => Ok(ServiceOutcome::refused(wrong, None)),
@@ -180,9 +206,7 @@ impl Observer {
         if wrong.is_empty() {
             return Ok(ServiceOutcome::ready());
         }
-        // The obstacle may be removed without an event.
-        let resync = Requeue::new(self.cx.runtime.resync, Requeue::RESYNC);
-        Ok(ServiceOutcome::refused(wrong.join("; "), Some(resync)))
+        Ok(ServiceOutcome::refused(wrong.join("; "), Some(self.resync())))
     }
 
     /// Reports what is new: what is waited for in the log, what is refused as an Event, too.
@@ -222,6 +246,3 @@ fn urgency(result: ReconcileResult) -> u8 {
         ReconcileResult::Failed | ReconcileResult::Panicked | ReconcileResult::Aborted => 3,
     }
 }
-
-#[cfg(test)]
-mod tests;

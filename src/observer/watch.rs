@@ -8,9 +8,10 @@ use kube::ResourceExt;
 use kube::runtime::WatchStreamExt;
 
 use super::Observer;
+use super::rules::PlatformRules;
 use crate::api::HostedControlPlane;
-use crate::api::markers::{EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER};
-use crate::controllers::azure::access::Context;
+use crate::api::markers::EXTERNAL_VALUE;
+use crate::controllers::context::Context;
 use crate::controllers::watch::whom::control_planes_of;
 use crate::controllers::watch::{Heard, services};
 use crate::metrics::Controller as Label;
@@ -20,25 +21,25 @@ use crate::runtime::watch::{Scope, changes, gone, pages, stored};
 use crate::runtime::work_queue::{Action, WorkQueue};
 
 /// Runs the observer for the CPO role, over the control planes, the Services that publish them and their custom
-/// resources. `cloud` is the Azure cloud that this process serves.
-pub async fn run(
-    cx: Arc<Context>,
-    cloud: &'static str,
+/// resources.
+pub(super) async fn run<P: PlatformRules>(
+    cx: Arc<Context<P::Resource>>,
+    rules: P,
     scope: Scope,
     planes: impl Stream<Item = Heard<HostedControlPlane>> + Send + 'static,
 ) {
     let client = cx.runtime.kube.clone();
-    let label = pages().labels(&format!("{EXTERNAL_LABEL}={EXTERNAL_VALUE}"));
+    let [external, _] = P::EXTERNALS;
+    let label = pages().labels(&format!("{}={EXTERNAL_VALUE}", external.label));
     let (external, external_events) = stored(scope.events::<Service>(&client, label));
     let custom = cx.resources.follow();
-    let observer = Arc::new(Observer::new(cx, cloud, external));
+    let observer = Arc::new(Observer::new(cx, rules, external));
     let planes = planes.inspect_ok({
         let observer = Arc::clone(&observer);
         gone(move |uid| observer.forget(uid))
     });
     let (reader, planes) = stored::<HostedControlPlane>(planes);
-    let router = services(&scope, &client, PRIVATE_ROUTER);
-    let oauth = services(&scope, &client, OAUTH);
+    let published = P::SERVICES.map(|name| services(&scope, &client, name).boxed());
     let of_service = {
         let known = reader.clone();
         move |service| control_planes_of(&known, &service)
@@ -48,8 +49,7 @@ pub async fn run(
         custom.flat_map(move |cr| stream::iter(control_planes_of(&known, cr.as_ref())))
     };
     let queue = WorkQueue::new(changes(planes), reader)
-        .watches(router, of_service.clone())
-        .watches(oauth, of_service.clone())
+        .watches(stream::select_all(published), of_service.clone())
         .watches(external_events.touched_objects(), of_service)
         .reconcile_on(of_custom_resources)
         .reconcile_all_on(scope.changes());

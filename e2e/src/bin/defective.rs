@@ -101,7 +101,7 @@ async fn main() -> Result<()> {
     };
     let (planes, again) = twice(scope.events(&cx.runtime.kube, events::pages()));
     tokio::join!(
-        observer::watch::run(cx, azure.cloud_name, scope.clone(), planes),
+        observer::azure::run(cx, azure.cloud_name, scope.clone(), planes),
         private_endpoint::watch::run(runner, scope, Some(hosted_clusters), again)
     );
     Ok(())

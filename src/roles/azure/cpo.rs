@@ -37,7 +37,7 @@ pub(super) async fn run(foundation: &Foundation<'_>, azure: &AzureConnection, sc
     let runner = Arc::new(runner.watching(scope.health.follow()));
     let (planes, again) = twice(scope.events(&cx.runtime.kube, pages()));
     tokio::join!(
-        observer::watch::run(cx, azure.settings.cloud_name, scope.clone(), planes),
+        observer::azure::run(cx, azure.settings.cloud_name, scope.clone(), planes),
         private_endpoint::watch::run(runner, scope, hosted_clusters, again)
     );
     Ok(())

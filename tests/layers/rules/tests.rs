@@ -33,8 +33,8 @@ fn with(file: &str, text: &str) -> Vec<String> {
         ("engine/execute.rs", "use super::{client, plan};"),
         ("config/mod.rs", "fn f() { std::env::var(\"X\") }"),
         ("metrics/mod.rs", "use crate::api::Role;"),
-        ("observer/mod.rs", "mod decide;\nuse kube::Api;"),
-        ("observer/decide.rs", "use crate::api::Role;"),
+        ("observer/mod.rs", "mod verdict;\nuse kube::Api;"),
+        ("observer/verdict.rs", "use crate::api::Role;"),
         ("controllers/mod.rs", CONTROLLERS),
         ("controllers/decision.rs", "use crate::engine::plan::Step;"),
         ("controllers/driver.rs", "use kube::Client;"),
@@ -71,9 +71,9 @@ fn a_tree_that_keeps_the_rules_has_no_violation() {
     "src/api/mod.rs:1: uses kube::Api; data and decisions do no I/O"
 )]
 #[case::clock_in_a_decision(
-    "observer/decide.rs",
+    "observer/verdict.rs",
     "fn f() { jiff::Timestamp::now() }",
-    "src/observer/decide.rs:1: uses jiff::Timestamp::now; data and decisions have no clock: the time comes in as a value"
+    "src/observer/verdict.rs:1: uses jiff::Timestamp::now; data and decisions have no clock: the time comes in as a value"
 )]
 #[case::log_in_a_decision(
     "controllers/private_endpoint/plan.rs",

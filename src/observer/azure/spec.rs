@@ -3,12 +3,13 @@
 //! A required value that cannot be used prevents that the custom resource is created. An optional value that cannot be
 //! used is left as it is, with a complaint, so that one bad value never stops the others.
 
+use crate::api::AzurePrivateLinkServiceSpec;
 use crate::api::hypershift::{AzurePlatform, ClusterSpec};
-use crate::api::{AzurePrivateLinkServiceSpec, pause};
 use crate::azure::arm::id::{ResourceId, is_group_name, location};
 use crate::azure::kinds::Kind;
 use crate::engine::text::is_uuid;
 use crate::hypershift::host_names::base_domain;
+use crate::observer::verdict::pause_complaint;
 
 /// What a control plane asks for.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -65,12 +66,7 @@ pub fn derive(
         Ok(domain) => derived.spec.base_domain = domain,
         Err(wrong) => derived.complaints.push(wrong),
     }
-    if let Some(text) = &spec.paused_until
-        && !pause::understood(text)
-    {
-        let wrong = "pausedUntil is neither true or false nor an RFC 3339 time: the cluster is not paused";
-        derived.complaints.push(wrong.to_owned());
-    }
+    derived.complaints.extend(pause_complaint(spec));
     Ok(derived)
 }
 

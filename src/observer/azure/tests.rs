@@ -2,65 +2,23 @@
 
 use std::time::Duration;
 
-use std::collections::HashMap;
-use std::sync::Mutex;
-
-use http::{Method, Request, Response, StatusCode};
-use kube::client::Body;
-use kube::runtime::reflector::{Store, store};
-use kube::runtime::watcher::Event as Watched;
+use http::{Method, StatusCode};
+use kube::runtime::reflector::Store;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::controllers::context::sample;
 use crate::hypershift::shard::Shard;
-use crate::runtime::prune::Prune;
+use crate::observer::external_services::{ServiceStep, step};
+use crate::observer::test_env::{self, Cluster, EXTERNAL, PLANE, empty, holding, resync};
+use crate::runtime::work_queue::Action;
 
 mod keep;
 mod rest;
 
 const CUSTOM: &str = "azureprivatelinkservices";
-const EXTERNAL: &str = "services/kube-apiserver-private-external";
-const PLANE: &str = "hostedcontrolplanes/example";
 
-/// The objects by kind and name, what is refused, and every write so far.
-#[derive(Default)]
-struct Cluster {
-    objects: HashMap<String, Value>,
-    refused: HashMap<String, StatusCode>,
-    written: Vec<(Method, String, Value)>,
-    /// How many requests there were.
-    requests: usize,
-}
-
-impl Cluster {
-    fn answer(&mut self, method: &Method, path: &str, body: Value) -> (StatusCode, Value) {
-        self.requests += 1;
-        let mut parts = path.rsplit('/');
-        let last = parts.next().unwrap();
-        let object = if *method == Method::POST {
-            format!("{last}/{}", body["metadata"]["name"].as_str().unwrap_or_default())
-        } else {
-            format!("{}/{last}", parts.next().unwrap())
-        };
-        if *method != Method::GET {
-            self.written.push((method.clone(), object.clone(), body.clone()));
-        }
-        let refusal = self.refused.get(&format!("{method} {object}")).copied();
-        match (refusal, self.objects.get(&object)) {
-            (Some(status), _) => (
-                status,
-                json!({"kind": "Status", "code": status.as_u16(), "reason": "x"}),
-            ),
-            (None, _) if *method == Method::POST => (StatusCode::CREATED, body),
-            (None, Some(found)) => (StatusCode::OK, found.clone()),
-            (None, None) => (
-                StatusCode::NOT_FOUND,
-                json!({"kind": "Status", "code": 404, "reason": "NotFound"}),
-            ),
-        }
-    }
-}
+type TestEnv = test_env::TestEnv<AzureRules>;
 
 fn service(name: &str) -> Value {
     json!({"metadata": {"name": name, "namespace": "clusters-example",
@@ -88,37 +46,16 @@ fn cluster() -> Cluster {
     cluster
 }
 
-struct TestEnv {
-    cluster: Arc<Mutex<Cluster>>,
-    observer: Arc<Observer>,
-}
-
 impl TestEnv {
     fn new(cluster: Cluster) -> Self {
-        let (empty, mut writer) = store();
-        writer.apply_watcher_event(&Watched::<Service>::Init);
-        writer.apply_watcher_event(&Watched::<Service>::InitDone);
-        Self::with(cluster, empty)
+        Self::with(cluster, empty())
     }
 
     fn with(cluster: Cluster, external: Store<Service>) -> Self {
-        let cluster = Arc::new(Mutex::new(cluster));
-        let answering = Arc::clone(&cluster);
-        let answers = tower::service_fn(move |request: Request<Body>| {
-            let cluster = Arc::clone(&answering);
-            async move {
-                let (parts, body) = request.into_parts();
-                let body = body.collect_bytes().await?;
-                let body = serde_json::from_slice(&body).unwrap_or_default();
-                let (status, answer) = cluster.lock().unwrap().answer(&parts.method, parts.uri.path(), body);
-                let mut response = Response::new(Body::from(answer.to_string().into_bytes()));
-                *response.status_mut() = status;
-                Ok::<_, tower::BoxError>(response)
-            }
-        });
-        let cx = Arc::new(sample::context(kube::Client::new(answers, "default")));
-        let observer = Arc::new(Observer::new(cx, "AzurePublicCloud", external));
-        Self { cluster, observer }
+        let rules = AzureRules {
+            cloud: "AzurePublicCloud",
+        };
+        Self::of(cluster, external, rules, sample::context)
     }
 
     fn in_shard(mut self, shard: Shard) -> Self {
@@ -126,37 +63,6 @@ impl TestEnv {
         Arc::get_mut(&mut observer.cx).unwrap().shard = shard;
         self
     }
-
-    async fn reconcile(&self) -> Action {
-        let stored = self.cluster.lock().unwrap().objects.get(PLANE).cloned();
-        let mut cached: HostedControlPlane = serde_json::from_value(stored.unwrap_or_else(control_plane)).unwrap();
-        cached.prune();
-        reconcile(Arc::new(cached), Arc::clone(&self.observer)).await
-    }
-
-    /// What has been written since the last time, Events apart.
-    fn written(&self) -> Vec<String> {
-        let written = std::mem::take(&mut self.cluster.lock().unwrap().written);
-        let all = written
-            .into_iter()
-            .filter(|(_, object, _)| !object.starts_with("events/"));
-        all.map(|(method, object, _)| format!("{method} {object}")).collect()
-    }
-
-    fn notes(&self) -> Vec<String> {
-        let cluster = self.cluster.lock().unwrap();
-        let events = cluster
-            .written
-            .iter()
-            .filter(|(_, object, _)| object.starts_with("events/"));
-        events
-            .map(|(_, _, event)| event["note"].as_str().unwrap().to_owned())
-            .collect()
-    }
-}
-
-fn resync() -> Action {
-    Action::Requeue(Duration::from_secs(60))
 }
 
 #[tokio::test]
@@ -329,22 +235,13 @@ fn at_rest() -> (Cluster, Value) {
         cluster.objects.insert(format!("{CUSTOM}/{name}"), standing);
     }
     let target = external_services::Target::At([10, 0, 0, 5].into());
-    let host = external_services::Host::Named("api.example.com".into());
-    let step = external_services::step(external_services::ALL[0], &host, target, None, &found);
-    let external_services::ServiceStep::Create(made) = step else {
+    let host = Host::Named("api.example.com".into());
+    let step = step(external_services::ALL[0], &host, target, None, &found);
+    let ServiceStep::Create(made) = step else {
         panic!("{step:?}")
     };
     cluster.objects.insert(PLANE.into(), hcp);
     (cluster, serde_json::to_value(made).unwrap())
-}
-
-fn holding(service: &Value) -> Store<Service> {
-    let (reader, mut writer) = store();
-    let service: Service = serde_json::from_value(service.clone()).unwrap();
-    for event in [Watched::Init, Watched::InitApply(service), Watched::InitDone] {
-        writer.apply_watcher_event(&event);
-    }
-    reader
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@ use std::time::Duration;
 use rstest::rstest;
 
 use super::*;
+use crate::runtime::requeue::Requeue;
 
 const VNET: &str = "/subscriptions/11111111-1111-4111-8111-111111111111/resourceGroups/net/providers/Microsoft.Network/virtualNetworks/v";
 

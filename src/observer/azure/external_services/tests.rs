@@ -1,8 +1,12 @@
+use k8s_openapi::api::core::v1::Service;
+use kube::ResourceExt;
 use rstest::rstest;
+use serde_json::{Value, json};
 
 use super::*;
-use crate::api::AzurePrivateLinkServiceSpec;
+use crate::api::{AzurePrivateLinkServiceSpec, HostedControlPlane, Reason};
 use crate::hypershift::conditions::{NewCondition, merge};
+use crate::observer::external_services::{ServiceStep, step};
 
 const API: External = ALL[0];
 const OAUTH: External = ALL[1];

@@ -7,7 +7,7 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 use std::net::IpAddr;
 
@@ -16,21 +16,10 @@ use crate::api::hypershift::{AzurePlatform, ClusterSpec, PrivateType, Publishing
 use crate::api::markers::{CLUSTER_ANNOTATION, INTERNAL_LOAD_BALANCER_ANNOTATION, INTERNAL_LOAD_BALANCER_VALUE, OAUTH};
 use crate::api::{AzurePrivateLinkService, HostedControlPlane};
 use crate::azure::arm::id::same;
-use crate::hypershift::identity;
-use crate::runtime::requeue::Requeue;
+use crate::observer::verdict::{self, SpecChange, check_control_plane, check_service, owner};
 
 /// The decision on a control plane and one of its Services.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Verdict {
-    /// Hyperlink does not serve it; why.
-    Ignore(&'static str),
-    /// It cannot be served yet; why, and when to reconcile again if no event arrives.
-    Wait(&'static str, Option<Requeue>),
-    /// It cannot be served as it is; what is wrong.
-    Unfit(String),
-    /// This custom resource should exist.
-    Desired(Box<DesiredResource>),
-}
+pub type Verdict = verdict::Verdict<DesiredResource>;
 
 /// A custom resource that should exist.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,11 +47,8 @@ pub fn decide(service: Option<&Service>, found: &HostedControlPlane, cloud: &str
         Ok(azure) => azure,
         Err(verdict) => return verdict,
     };
-    if found.metadata.deletion_timestamp.is_some() {
-        return Verdict::Ignore("the control plane is being deleted");
-    }
-    if let Some(problem) = identity::paused(&found.spec, now) {
-        return Verdict::Wait("the cluster is paused", problem.requeue());
+    if let Err(verdict) = check_control_plane(found, now) {
+        return verdict;
     }
     let Some(service) = service else {
         return Verdict::Wait("there is no Service", None);
@@ -71,11 +57,8 @@ pub fn decide(service: Option<&Service>, found: &HostedControlPlane, cloud: &str
     if marked.map(String::as_str) != Some(INTERNAL_LOAD_BALANCER_VALUE) {
         return Verdict::Ignore("the Service is not internal");
     }
-    if service.metadata.deletion_timestamp.is_some() {
-        return Verdict::Wait("the Service is being deleted", None);
-    }
-    if !owned(service.owner_references(), found) {
-        return Verdict::Wait("the HostedControlPlane does not own the Service", None);
+    if let Err(verdict) = check_service(service, found) {
+        return verdict;
     }
     let (address, complaint) = match address(service) {
         Ok(found) => found,
@@ -113,12 +96,6 @@ fn private_azure<'a>(spec: &'a ClusterSpec, cloud: &str) -> Result<&'a AzurePlat
     Ok(azure)
 }
 
-fn owned(owners: &[OwnerReference], found: &HostedControlPlane) -> bool {
-    owners
-        .iter()
-        .any(|owner| Some(&owner.uid) == found.metadata.uid.as_ref())
-}
-
 /// The first address of the Service, and what is wrong if it has several; or why there is none.
 fn address(service: &Service) -> Result<(String, Option<String>), Verdict> {
     let balancer = service.status.as_ref().and_then(|status| status.load_balancer.as_ref());
@@ -150,29 +127,6 @@ fn custom_resource(
     desired.metadata.annotations = annotation.map(|text| [(CLUSTER_ANNOTATION.to_owned(), text.clone())].into());
     desired.metadata.owner_references = Some(vec![owner(found)]);
     desired
-}
-
-/// The owner reference to a control plane, for what is created for it.
-pub fn owner(found: &HostedControlPlane) -> OwnerReference {
-    OwnerReference {
-        api_version: HostedControlPlane::api_version(&()).into_owned(),
-        kind: HostedControlPlane::kind(&()).into_owned(),
-        name: found.name_any(),
-        uid: found.metadata.uid.clone().unwrap_or_default(),
-        controller: Some(true),
-        block_owner_deletion: Some(true),
-    }
-}
-
-/// What an existing custom resource has to change.
-#[derive(Debug, Clone, PartialEq)]
-pub enum SpecChange {
-    /// Nothing has to change.
-    None,
-    /// It has to change by this guarded merge patch.
-    Patch(Value),
-    /// Nothing may be changed: somebody else created it. Even an owner cannot be added without the right to delete it.
-    Foreign,
 }
 
 /// The change that makes `current` as desired, as far as it may be changed. Values that differ only in case are equal;
