@@ -12,7 +12,7 @@ use super::markers::{
     EXTERNAL_HOST_ANNOTATION, EXTERNAL_LABEL, HCP_FINALIZER, INTERNAL_LOAD_BALANCER_ANNOTATION, READ_ANNOTATIONS,
     READ_CLUSTER_ANNOTATIONS,
 };
-use super::{AWSEndpointService, AzurePrivateLinkService, ConditionType, HostedCluster, HostedControlPlane};
+use super::{AWSEndpointService, AzurePrivateLinkService, ConditionType, HostedCluster, HostedControlPlane, markers};
 use crate::runtime::prune::Prune;
 
 mod aws;
@@ -69,7 +69,11 @@ impl Prune for HostedControlPlane {
 impl Prune for Service {
     fn prune(&mut self) {
         let annotations = [EXTERNAL_HOST_ANNOTATION, INTERNAL_LOAD_BALANCER_ANNOTATION];
-        prune_metadata(&mut self.metadata, &annotations, &[EXTERNAL_LABEL]);
+        prune_metadata(
+            &mut self.metadata,
+            &annotations,
+            &[EXTERNAL_LABEL, markers::aws::EXTERNAL_LABEL],
+        );
         self.status = aws::host_names(self.status.take());
         self.spec = self.spec.take().map(|spec| ServiceSpec {
             type_: spec.type_,
@@ -224,6 +228,17 @@ mod tests {
         assert!(size(&plane) < 16 * 1024, "{}", size(&plane));
         let subscription = |plane: HostedControlPlane| plane.spec.platform.azure.unwrap().subscription_id.unwrap();
         assert_eq!(subscription(plane), "s");
+    }
+
+    #[test]
+    fn label_of_an_external_service_on_aws_is_kept() {
+        let label = markers::aws::EXTERNAL_LABEL;
+        let mut service: Service = serde_json::from_value(json!({"metadata": {"labels": {label: "true"}}})).unwrap();
+        service.prune();
+        assert_eq!(
+            service.metadata.labels,
+            Some([(label.to_owned(), "true".to_owned())].into())
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! and a Service for each host name that external-dns should publish, and removes its finalizer from a control plane
 //! that is torn down.
 
+pub mod aws;
 pub mod azure;
 pub mod external_services;
 mod keep;

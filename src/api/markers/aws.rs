@@ -10,7 +10,7 @@ pub const CPO_FINALIZER: &str = "hypershift.openshift.io/control-plane-operator-
 /// On the custom resource, by role `ho`: the ids of the zones in which the endpoint service is, joined by commas.
 pub const SERVICE_ZONES: &str = "hyperlink.hypershift.openshift.io/service-zones";
 
-/// On the custom resource, by role `cpo`: the DNS name of the endpoint.
+/// On the custom resource, by role `cpo`: the DNS name of the endpoint. The status has only the names of records.
 pub const ENDPOINT_DNS_NAME: &str = "hyperlink.hypershift.openshift.io/endpoint-dns-name";
 
 /// The annotations of the custom resource that are read; a change of any other one is ignored.
