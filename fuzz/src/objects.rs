@@ -3,13 +3,15 @@
 use std::fmt::Debug;
 
 use hyperlink::api::hypershift::PUBLIC_CLOUD;
-use hyperlink::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane};
+use hyperlink::api::{AWSEndpointService, AzurePrivateLinkService, HostedCluster, HostedControlPlane};
+use hyperlink::aws::region::Region;
 use hyperlink::hypershift::claims::{Claim, Claiming, host_names, nat_subnet};
 use hyperlink::hypershift::host_names::dns_name;
 use hyperlink::hypershift::identity;
+use hyperlink::observer::aws;
 use hyperlink::observer::azure::decide::{Verdict, change, decide, published};
 use hyperlink::observer::azure::external_services::{ALL, host, target};
-use hyperlink::observer::external_services::Host;
+use hyperlink::observer::external_services::{Host, Target};
 use hyperlink::observer::verdict::SpecChange;
 use hyperlink::runtime::prune::Prune;
 use jiff::Timestamp;
@@ -41,8 +43,12 @@ pub fn objects(data: &[u8]) {
     if let Some(cr) = &cr {
         let _ = (cr.claims(), target(Some(cr)));
     }
+    let region = Region::parse("us-east-1").unwrap();
+    let on_aws: Option<AWSEndpointService> = pruned(&all["resource"]);
+    endpoint_is_of_the_region(on_aws.as_ref(), &region);
     if let Some(plane) = &plane {
         decides(service.as_ref(), plane);
+        decides_on_aws(service.as_ref(), plane, &region);
     }
 }
 
@@ -96,6 +102,29 @@ fn decides(service: Option<&Service>, plane: &HostedControlPlane) {
         if let Ok(Host::Named(name)) = host(external, &plane.spec) {
             assert!(dns_name(&name).is_some(), "{name}");
         }
+    }
+}
+
+/// The same on AWS.
+fn decides_on_aws(service: Option<&Service>, plane: &HostedControlPlane, region: &Region) {
+    let _ = aws::decide::admission(&plane.spec, None, region);
+    let verdict = aws::decide::decide(service, plane, region, Timestamp::UNIX_EPOCH);
+    if let aws::decide::Verdict::Desired(desired) = verdict {
+        let change = aws::decide::change(&desired.resource, &desired);
+        assert_eq!(change, SpecChange::None, "{desired:?}");
+    }
+    for external in aws::external_services::ALL {
+        if let Ok(Host::Named(name)) = aws::external_services::host(external, &plane.spec) {
+            assert!(dns_name(&name).is_some(), "{name}");
+        }
+    }
+}
+
+/// Host names lead to an endpoint of the region or nowhere, whatever the custom resource has.
+fn endpoint_is_of_the_region(cr: Option<&AWSEndpointService>, region: &Region) {
+    if let Target::At(name) = aws::external_services::target(cr, region) {
+        assert!(name.ends_with(".us-east-1.vpce.amazonaws.com"), "{name}");
+        assert_eq!(dns_name(&name).as_deref(), Some(name.as_str()));
     }
 }
 
