@@ -1,4 +1,4 @@
-//! Role `cpo` on AWS: endpoints, their security groups, and the records that lead to them.
+//! Role `cpo` on AWS: the custom resources of a control plane, and endpoints with security groups and records.
 
 use std::sync::Arc;
 
@@ -7,10 +7,11 @@ use kube::Api;
 use super::{AwsConnection, Prepared, context};
 use crate::controllers::vpc_endpoint::{self, VpcEndpointController};
 use crate::metrics::Controller as Label;
+use crate::observer;
 use crate::preview::{Object, RolePlan};
 use crate::roles::{Foundation, custom_resource, dry_run_of};
 use crate::runtime::reconcile::Runner;
-use crate::runtime::watch::{Scope, pages};
+use crate::runtime::watch::{Scope, pages, twice};
 
 pub(super) const RIGHTS: &str = include_str!("../../../charts/hyperlink/files/role-cpo-aws.yaml");
 
@@ -23,8 +24,12 @@ pub(super) async fn run(
     let cx = Arc::new(context(foundation, aws, &prepared.account));
     let runner = Runner::new(controller(aws), Arc::clone(&cx), Label::VpcEndpoint);
     let runner = Arc::new(runner.watching(scope.health.follow()));
-    let planes = scope.events(&cx.runtime.kube, pages());
-    vpc_endpoint::watch::run(runner, scope, planes).await;
+    let (planes, again) = twice(scope.events(&cx.runtime.kube, pages()));
+    let region = aws.settings.endpoints.region().clone();
+    tokio::join!(
+        observer::aws::run(cx, region, scope.clone(), planes),
+        vpc_endpoint::watch::run(runner, scope, again)
+    );
     Ok(())
 }
 
