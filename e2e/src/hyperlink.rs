@@ -191,11 +191,14 @@ impl Hyperlink {
     /// It does not lead within `timeout`.
     pub async fn leading(&self, timeout: Duration) -> Result<()> {
         let role = self.role.as_str();
-        let leads = format!("hyperlink_leader{{role=\"{role}\"}} 1");
+        let leads = ["", "-aws"].map(|platform| format!("hyperlink_leader{{role=\"{role}{platform}\"}} 1"));
         self.process
             .until(&format!("hyperlink {role} leads"), timeout, async || {
                 let (_, metrics) = self.page("/metrics").await?;
-                ensure!(metrics.lines().any(|line| line == leads), "it does not");
+                ensure!(
+                    metrics.lines().any(|line| leads.iter().any(|leads| leads == line)),
+                    "it does not"
+                );
                 Ok(())
             })
             .await

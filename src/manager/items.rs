@@ -1,6 +1,6 @@
 //! The items of `/readyz`, which all exist before the first probe.
 
-use crate::api::{Platform, Role};
+use crate::api::LedRole;
 use crate::config::Config;
 use crate::http::{Readiness, ReadinessItem};
 
@@ -14,11 +14,8 @@ pub(super) struct RoleItems {
 }
 
 impl RoleItems {
-    pub(super) fn of(readiness: &Readiness, role: Role, platform: Platform) -> Self {
-        let item = |what: &str| match platform {
-            Platform::Azure => readiness.item(format!("{what} ({role})")),
-            Platform::Aws => readiness.item(format!("{what} ({role}, {platform})")),
-        };
+    pub(super) fn of(readiness: &Readiness, role: LedRole) -> Self {
+        let item = |what: &str| readiness.item(format!("{what} ({role})"));
         Self {
             kubernetes: item("kubernetes"),
             crd: item("custom resource definition"),
@@ -58,14 +55,14 @@ impl CloudItems {
 pub(super) struct Items {
     pub(super) clouds: CloudItems,
     pub(super) scopes: Option<ReadinessItem>,
-    pub(super) roles: Vec<(Role, Platform, RoleItems)>,
+    pub(super) roles: Vec<(LedRole, RoleItems)>,
 }
 
 impl Items {
     pub(super) fn of(readiness: &Readiness, config: &Config) -> Self {
         let platforms = || config.platforms();
         let roles = config.roles.iter();
-        let roles = roles.flat_map(|role| platforms().map(|platform| (*role, platform)));
+        let roles = roles.flat_map(|role| platforms().map(|platform| LedRole::on(*role, platform)));
         Self {
             clouds: CloudItems::of(readiness, config),
             scopes: config
@@ -73,9 +70,7 @@ impl Items {
                 .allow_scopes
                 .as_ref()
                 .map(|_| readiness.item("allowed scopes")),
-            roles: roles
-                .map(|(role, platform)| (role, platform, RoleItems::of(readiness, role, platform)))
-                .collect(),
+            roles: roles.map(|role| (role, RoleItems::of(readiness, role))).collect(),
         }
     }
 }

@@ -14,7 +14,7 @@ use tokio::sync::watch::{self, Receiver};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{Platform, Role};
+use crate::api::{LedRole, Platform, Role};
 use crate::config::{Config, Run};
 use crate::engine::gate::Gate;
 use crate::http::{HttpServer, Pages, Readiness, ReadinessItem};
@@ -85,9 +85,9 @@ async fn manage(
     stop: &CancellationToken,
 ) -> anyhow::Result<()> {
     let clouds = Clouds::new(&config, &metrics, false)?;
-    let roles = items.roles.into_iter().map(|(role, platform, items)| {
-        let cloud = clouds.of(platform)?;
-        Ok((Part { role, platform }, cloud, items))
+    let roles = items.roles.into_iter().map(|(led, items)| {
+        let cloud = clouds.of(led.platform)?;
+        Ok((led, cloud, items))
     });
     let roles = roles.collect::<anyhow::Result<Vec<_>>>()?;
     let waiting = tokio::spawn(clouds.keep(items.clouds));
@@ -132,12 +132,12 @@ pub async fn kube_config(config: &Config) -> anyhow::Result<kube::Config> {
 /// Runs each role by itself. The first one that fails stops all.
 async fn run_roles(
     shared: &Arc<RoleContext>,
-    parts: Vec<(Part, CloudConnection, RoleItems)>,
+    all: Vec<(LedRole, CloudConnection, RoleItems)>,
     stop: &CancellationToken,
 ) -> anyhow::Result<()> {
     let mut roles = JoinSet::new();
-    for (part, cloud, items) in parts {
-        roles.spawn(run_role(Arc::clone(shared), part, cloud, items, stop.clone()));
+    for (led, cloud, items) in all {
+        roles.spawn(run_role(Arc::clone(shared), led, cloud, items, stop.clone()));
     }
     let mut outcome = Ok(());
     while let Some(result) = roles.join_next().await {
@@ -153,21 +153,21 @@ async fn run_roles(
 /// Waits for the lease, runs the role's controllers while leading, and releases the lease.
 async fn run_role(
     shared: Arc<RoleContext>,
-    part: Part,
+    led: LedRole,
     cloud: CloudConnection,
     items: RoleItems,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    let Part { role, platform } = part;
-    let leases = leases(&shared.config, part).context("no lease is configured")?;
-    shared.metrics.shards(role, of_run(&shared.config)?.shard.of());
+    let LedRole { role, platform } = led;
+    let leases = leases(&shared.config, led).context("no lease is configured")?;
+    shared.metrics.shards(led, of_run(&shared.config)?.shard.of());
     let electors = Electors::new(&shared.kube, leases.common, leases.own)?;
     let gates = electors.gates();
     // Ends by itself with the elections.
     tokio::spawn(follow(
         electors.standings(),
         items.lease,
-        role,
+        led,
         Arc::clone(&shared.metrics),
     ));
     let leads = gates.clone();
@@ -175,7 +175,7 @@ async fn run_role(
     let gate = Arc::new(gates);
     // Ends with the role. It does not use the gate: it asks, and writes nothing.
     let mut asking = JoinSet::new();
-    let rights = rights::rights(&shared.config, part)?;
+    let rights = rights::rights(&shared.config, led)?;
     let ungated = kube::Client::try_from(shared.kube.clone())?;
     asking.spawn(rights::wait_for_rights(ungated, rights, items.rights));
     items.controllers.ready_as("not leading");
@@ -203,17 +203,17 @@ async fn run_role(
             metrics: Arc::clone(&shared.metrics),
         };
         let work = work(&shared, foundation, prepared, items.controllers, finish);
-        with_heartbeat(&shared.metrics, role, work)
+        with_heartbeat(&shared.metrics, led, work)
     };
     let worked = electors.work(&stop, GRACE, working).await;
-    let Some(Worked { outcome, released }) = worked.with_context(|| format!("role {role}"))? else {
+    let Some(Worked { outcome, released }) = worked.with_context(|| format!("role {led}"))? else {
         return Ok(());
     };
     outcome.unwrap_or(Ok(()))?;
     if !stop.is_cancelled() {
-        bail!("the controllers of role {role} have ended");
+        bail!("the controllers of role {led} have ended");
     }
-    released.with_context(|| format!("cannot release the lease of role {role}"))
+    released.with_context(|| format!("cannot release the lease of role {led}"))
 }
 
 /// What only `hyperlink run` has.
@@ -228,24 +228,13 @@ struct Leases {
     own: LeaseSettings,
 }
 
-/// A role on one platform. Each has a lease of its own.
-#[derive(Debug, Clone, Copy)]
-struct Part {
-    role: Role,
-    platform: Platform,
-}
-
-fn leases(config: &Config, Part { role, platform }: Part) -> Option<Leases> {
+fn leases(config: &Config, led: LedRole) -> Option<Leases> {
     let run = config.run.as_ref()?;
     let lease = &run.lease;
     let shard = run.shard;
-    let part = match platform {
-        Platform::Azure => role.to_string(),
-        Platform::Aws => format!("{role}-{platform}"),
-    };
     let name = match &config.scope.namespace {
-        Some(scope) if *scope != lease.namespace => format!("hyperlink-{part}-{scope}"),
-        _ => format!("hyperlink-{part}"),
+        Some(scope) if *scope != lease.namespace => format!("hyperlink-{led}-{scope}"),
+        _ => format!("hyperlink-{led}"),
     };
     let whole = LeaseSettings {
         name,
@@ -265,7 +254,7 @@ fn leases(config: &Config, Part { role, platform }: Part) -> Option<Leases> {
         ..whole.clone()
     };
     let common = LeaseSettings {
-        identity: match (role, platform) {
+        identity: match (led.role, led.platform) {
             // Another file splits the clusters otherwise.
             (Role::Ho, Platform::Azure) => format!(
                 "{} shards of {}",
@@ -284,10 +273,10 @@ fn leases(config: &Config, Part { role, platform }: Part) -> Option<Leases> {
 }
 
 /// Reports the role's standing in the election to probes and metrics.
-async fn follow(mut standings: Standings, item: ReadinessItem, role: Role, metrics: Arc<Metrics>) {
+async fn follow(mut standings: Standings, item: ReadinessItem, led: LedRole, metrics: Arc<Metrics>) {
     loop {
         let now = standings.now();
-        metrics.leader(role, now == Standing::Leading);
+        metrics.leader(led, now == Standing::Leading);
         match now {
             Standing::Unknown => item.waiting("the API server does not answer about the lease"),
             Standing::Standby { holder: Some(holder) } => item.ready_as(&format!("standing by, {holder} leads")),

@@ -13,11 +13,10 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use serde::Deserialize;
 
+use crate::api::LedRole;
 use crate::config::Config;
 use crate::http::ReadinessItem;
 use crate::roles;
-
-use super::Part;
 
 const LEASE: &str = include_str!("../../charts/hyperlink/files/role-lease.yaml");
 
@@ -34,10 +33,10 @@ struct RoleFile {
 /// # Errors
 ///
 /// A file is not a valid role.
-pub(super) fn rights(config: &Config, part: Part) -> anyhow::Result<Vec<ResourceAttributes>> {
+pub(super) fn rights(config: &Config, led: LedRole) -> anyhow::Result<Vec<ResourceAttributes>> {
     let scope = config.scope.namespace.as_deref();
     let mut all = Vec::new();
-    for file in roles::rights(part.role, part.platform, config) {
+    for file in roles::rights(led.role, led.platform, config) {
         for rule in serde_saphyr::from_str::<RoleFile>(file)?.rules {
             let about = |names: &[&str]| rule.resources.iter().flatten().any(|one| names.contains(&one.as_str()));
             // HostedClusters and kube-system are in other namespaces in any case.
@@ -45,7 +44,7 @@ pub(super) fn rights(config: &Config, part: Part) -> anyhow::Result<Vec<Resource
             all.extend(of_rule(&rule, within));
         }
     }
-    let leases = super::leases(config, part);
+    let leases = super::leases(config, led);
     for lease in leases
         .into_iter()
         .flat_map(|leases| leases.common.into_iter().chain([leases.own]))
@@ -188,9 +187,8 @@ mod tests {
         settings.resolve(&environment).unwrap()
     }
 
-    fn on_azure(role: Role) -> Part {
-        let platform = Platform::Azure;
-        Part { role, platform }
+    fn on_azure(role: Role) -> LedRole {
+        LedRole::on(role, Platform::Azure)
     }
 
     fn namespaces(config: &Config, role: Role, resource: &str) -> Vec<Option<String>> {

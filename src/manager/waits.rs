@@ -10,7 +10,7 @@ use kube::core::ApiResource;
 use tokio::sync::watch::Receiver;
 use url::Url;
 
-use crate::api::Role;
+use crate::api::LedRole;
 use crate::aws::credentials::SessionCache;
 use crate::azure::arm::auth::TokenCache;
 use crate::engine::credential_cache::CredentialState;
@@ -25,7 +25,7 @@ const RETRY: Duration = Duration::from_secs(5);
 const HEARTBEAT: Duration = Duration::from_secs(30);
 
 /// Runs the work of a role. `/livez` fails when its task is blocked, also outside of any reconcile.
-pub(super) async fn with_heartbeat<T>(metrics: &Metrics, role: Role, work: impl Future<Output = T>) -> T {
+pub(super) async fn with_heartbeat<T>(metrics: &Metrics, role: LedRole, work: impl Future<Output = T>) -> T {
     let due = metrics.due(role.as_str());
     let beat = async {
         loop {

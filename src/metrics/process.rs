@@ -6,7 +6,7 @@ use prometheus::{Gauge, IntCounterVec, IntGaugeVec, Opts, Result};
 
 use super::labels::{KubeResource, KubeVerb, Watched};
 use super::{Metrics, Registered};
-use crate::api::role::Role;
+use crate::api::LedRole;
 
 pub(super) struct Process {
     leader: IntGaugeVec,
@@ -69,13 +69,13 @@ impl Process {
 
 impl Metrics {
     /// Records whether this process leads the role.
-    pub fn leader(&self, role: Role, leads: bool) {
+    pub fn leader(&self, role: LedRole, leads: bool) {
         let gauge = self.process.leader.with_label_values(&[role.as_str()]);
         gauge.set(i64::from(leads));
     }
 
     /// Records how many shards the role has.
-    pub fn shards(&self, role: Role, shards: u16) {
+    pub fn shards(&self, role: LedRole, shards: u16) {
         let gauge = self.process.shards.with_label_values(&[role.as_str()]);
         gauge.set(i64::from(shards));
     }

@@ -9,8 +9,8 @@ use prometheus::proto::MetricType;
 use super::changes::CHANGES;
 use super::labels::{Controller, KubeResource, KubeVerb, ReconcileResult, Watched};
 use super::objects::{OTHER, QUOTAS, STATES, STATUSES};
+use crate::api::LedRole;
 use crate::api::condition::{ConditionType, Reason};
-use crate::api::role::Role;
 use crate::aws::api::action::Action;
 use crate::aws::kinds as aws;
 use crate::azure::arm::ports::CallVerb;
@@ -84,7 +84,7 @@ fn values(metric: &str, label: &str) -> String {
         ("resource", "hyperlink_watches_failing") => quoted(Watched::LABELS),
         ("resource", _) => quoted(KubeResource::LABELS),
         ("result", _) => quoted(ReconcileResult::LABELS),
-        ("role", _) => quoted(Role::ALL.map(Role::as_str)),
+        ("role", _) => quoted(LedRole::ALL.map(LedRole::as_str)) + "; on AWS with the platform",
         ("since", _) => quoted(Since::ALL.map(Since::label)),
         ("state", _) => quoted(STATES),
         ("status", "hyperlink_arm_calls_total" | "hyperlink_aws_calls_total") => "the HTTP status; 0: no answer".into(),

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::*;
-use crate::api::role::Role;
+use crate::api::{LedRole, Platform, Role};
 use crate::azure::arm::auth::TokenState;
 use crate::azure::arm::id::ResourceId;
 use crate::azure::arm::ports::{CallVerb, Counters, ObservedCall};
@@ -149,9 +149,9 @@ fn token_age_and_rest_are_there_only_with_a_token() {
 #[test]
 fn gauges_of_the_process_and_the_leader() {
     let metrics = metrics();
-    metrics.leader(Role::Ho, true);
-    metrics.leader(Role::Cpo, false);
-    metrics.shards(Role::Cpo, 3);
+    metrics.leader(LedRole::on(Role::Ho, Platform::Azure), true);
+    metrics.leader(LedRole::on(Role::Cpo, Platform::Azure), false);
+    metrics.shards(LedRole::on(Role::Cpo, Platform::Azure), 3);
     metrics.budget("subscription-reads", 249);
     metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
     assert_sample(&metrics, r#"hyperlink_leader{role="ho"} 1"#);

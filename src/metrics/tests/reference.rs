@@ -6,6 +6,7 @@ use prometheus::proto::MetricFamily;
 
 use super::objects::{NOT_OURS, full_load_balancer, object, with_objects};
 use super::*;
+use crate::api::{LedRole, Platform, Role};
 use crate::aws::api::action::Action;
 use crate::aws::api::ports as aws_ports;
 
@@ -47,8 +48,8 @@ fn everything() -> Metrics {
         left: Some(Duration::ZERO),
         failure: None,
     });
-    metrics.leader(Role::Ho, true);
-    metrics.shards(Role::Ho, 1);
+    metrics.leader(LedRole::on(Role::Ho, Platform::Azure), true);
+    metrics.shards(LedRole::on(Role::Ho, Platform::Azure), 1);
     metrics.allowed_scopes_stale(false);
     metrics.watches_failing(Watched::PrivateLinkService, 1);
     metrics.kube_write(KubeResource::Event, KubeVerb::Create);
@@ -107,7 +108,7 @@ fn reference_tells_type_labels_and_their_values() {
     for line in [
         "| `process_resident_memory_bytes` | gauge |  | Resident memory; absent where the system does not show it. |",
         "| `hyperlink_leader` | gauge | `role` | 1 while this process leads the role. |",
-        "| `role` | `ho`, `cpo` | `hyperlink_leader`, `hyperlink_shards` |",
+        "| `role` | `ho`, `cpo`, `ho-aws`, `cpo-aws`; on AWS with the platform | `hyperlink_leader`, `hyperlink_shards` |",
         "| `status` | the HTTP status; 0: no answer | `hyperlink_arm_calls_total`, `hyperlink_aws_calls_total` |",
         "| `verb` | `create`, `patch`, `delete` | `hyperlink_kube_writes_total` |",
     ] {
