@@ -44,7 +44,7 @@ pub struct AwsSim {
 }
 
 impl AwsSim {
-    /// Starts the simulator with a seed (see [`seed`]), and the cloud controller of `control_plane`, which puts load
+    /// Starts the simulator with a seed (see [`seed()`]), and the cloud controller of `control_plane`, which puts load
     /// balancers into the management account.
     ///
     /// # Errors

@@ -6,6 +6,8 @@
 //! those that came between. Nothing in Kubernetes shows when a field was set, so after a restart the object's age
 //! counts again.
 
+mod claiming;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 
@@ -13,11 +15,12 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 
 use crate::api::hypershift::{ClusterSpec, PublishedService};
-use crate::api::markers::{self, SERVICES};
-use crate::api::{AWSEndpointService, AzurePrivateLinkService, ClusterRef, HostedCluster};
+use crate::api::{ClusterRef, HostedCluster};
 use crate::azure::arm::id::lower;
 use crate::hypershift::host_names::base_domain;
 use crate::hypershift::names;
+
+pub use claiming::Claiming;
 
 /// Something that only one object may have. In lower case, as Azure and DNS compare.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,29 +43,6 @@ pub enum Claim {
     BaseDomain(String),
     /// The name of a load balancer on AWS, in which case counts.
     LoadBalancer(String),
-}
-
-/// A custom resource that claims something. Under a name that no Service of HyperShift has it claims nothing, because
-/// no Service vouches for it.
-pub trait Claiming: ResourceExt {
-    /// What it claims.
-    fn claims(&self) -> Vec<Claim>;
-}
-
-impl Claiming for AzurePrivateLinkService {
-    fn claims(&self) -> Vec<Claim> {
-        let named = SERVICES.contains(&self.name_any().as_str());
-        let address = self.spec.load_balancer_ip.as_deref().filter(|_| named);
-        address.and_then(Claim::address).into_iter().collect()
-    }
-}
-
-impl Claiming for AWSEndpointService {
-    fn claims(&self) -> Vec<Claim> {
-        let named = markers::aws::SERVICES.contains(&self.name_any().as_str());
-        let balancer = Some(self.spec.network_load_balancer_name.as_str()).filter(|name| named && !name.is_empty());
-        balancer.map(Claim::load_balancer).into_iter().collect()
-    }
 }
 
 impl Claim {

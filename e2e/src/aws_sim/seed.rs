@@ -75,10 +75,10 @@ pub const GUEST_ADMINISTRATOR: Identity = Identity {
     access_key_id: "AKIAGUESTADMINISTRATOR",
 };
 
-/// ARN of a role with the rights of [`HO`], for tokens of the ServiceAccount [`HO_ACCOUNT`].
+/// ARN of a role with the rights of [`HO`], for tokens of the ServiceAccount `HO_ACCOUNT`.
 pub const HO_ROLE: &str = "arn:aws:iam::111122223333:role/hypershift-operator";
 /// ARN of the CPO role's identity in the guests' account, with an IAM path, for tokens of the ServiceAccount
-/// [`CPO_ACCOUNT`].
+/// `CPO_ACCOUNT`.
 pub const CPO_ROLE: &str = "arn:aws:iam::444455556666:role/hosted/control-plane-operator";
 
 /// The ServiceAccount, namespace and name, whose tokens [`HO_ROLE`] trusts.
