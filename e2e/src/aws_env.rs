@@ -71,7 +71,7 @@ impl AwsEnv {
         let awssim = crate::binaries::executable("awssim")?;
         let control_plane = ControlPlane::start_on(Platform::Aws).await?;
         create_infrastructure(&control_plane).await?;
-        let mut seed = aws_sim::seed(&control_plane.token_keys().await?);
+        let mut seed = aws_sim::seed(&control_plane.token_keys().await?)?;
         change(&mut seed);
         let credentials = CredentialFiles {
             ho: keys_file(dir.path(), aws_sim::HO)?,

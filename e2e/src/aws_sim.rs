@@ -15,7 +15,7 @@ pub use self::caller::{Answer, Caller};
 pub use self::oracle::{AwsCall, AwsOracle};
 pub use self::seed::{
     ADMINISTRATOR, CPO, CPO_ROLE, GUEST, GUEST_ADMINISTRATOR, HO, HO_ROLE, HO_TWIN, Identity, MANAGEMENT, REGION,
-    ZONE_PREFIX, seed,
+    ZONE_PREFIX, seed, shipped_policy,
 };
 pub(crate) use self::seed::{CPO_ACCOUNT, HO_ACCOUNT, TOKEN_AUDIENCE};
 use self::seed::{MANAGEMENT_SUBNETS, MANAGEMENT_VPC};

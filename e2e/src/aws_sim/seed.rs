@@ -1,6 +1,7 @@
 //! What the simulated AWS holds at first: the accounts of the management cluster and of the guests, with the
 //! identities of Hyperlink's roles and HyperShift's own policies, and the network of the management cluster.
 
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use crate::ControlPlane;
@@ -88,43 +89,15 @@ pub(crate) const CPO_ACCOUNT: (&str, &str) = ("kube-system", "control-plane-oper
 /// The audience of these tokens.
 pub(crate) const TOKEN_AUDIENCE: &str = "openshift";
 
-/// What HyperShift's policy for its operator allows, on everything.
-const HO_ACTIONS: [&str; 9] = [
-    "ec2:CreateVpcEndpointServiceConfiguration",
-    "ec2:DescribeVpcEndpointServiceConfigurations",
-    "ec2:DeleteVpcEndpointServiceConfigurations",
-    "ec2:DescribeVpcEndpointServicePermissions",
-    "ec2:ModifyVpcEndpointServicePermissions",
-    "ec2:DescribeVpcEndpointConnections",
-    "ec2:RejectVpcEndpointConnections",
-    "ec2:CreateTags",
-    "elasticloadbalancing:DescribeLoadBalancers",
-];
-
-/// What HyperShift's policy for the control plane operator allows, on everything.
-const CPO_ACTIONS: [&str; 15] = [
-    "ec2:CreateVpcEndpoint",
-    "ec2:ModifyVpcEndpoint",
-    "ec2:DeleteVpcEndpoints",
-    "ec2:DescribeVpcEndpoints",
-    "ec2:CreateTags",
-    "ec2:CreateSecurityGroup",
-    "ec2:DeleteSecurityGroup",
-    "ec2:DescribeSecurityGroups",
-    "ec2:AuthorizeSecurityGroupIngress",
-    "ec2:AuthorizeSecurityGroupEgress",
-    "ec2:RevokeSecurityGroupIngress",
-    "ec2:RevokeSecurityGroupEgress",
-    "ec2:DescribeVpcs",
-    "ec2:DescribeSubnets",
-    "route53:ListHostedZones",
-];
-
-/// What that policy allows on the cluster's own hosted zone.
-const ZONE_ACTIONS: [&str; 2] = ["route53:ChangeResourceRecordSets", "route53:ListResourceRecordSets"];
-
-fn policy(rules: &Value) -> Value {
-    json!({"Version": "2012-10-17", "Statement": rules})
+/// The shipped policy of a role, which is HyperShift's own.
+///
+/// # Errors
+/// The file is missing or is no JSON.
+pub fn shipped_policy(role: &str) -> Result<Value> {
+    let path = crate::repository().join(format!("docs/aws/role-{role}.json"));
+    let text = std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+    serde_json::from_str(&text.replace("ZONE-ID", &format!("{ZONE_PREFIX}*")))
+        .with_context(|| path.display().to_string())
 }
 
 fn user(identity: Identity, policy: &Value) -> Value {
@@ -150,16 +123,17 @@ fn role(arn: &str, (namespace, name): (&str, &str), policy: &Value) -> Value {
 
 /// The seed of the simulator: accounts, identities with exactly the rights that HyperShift's policies give, and the
 /// management network. `token_keys` verify the tokens of ServiceAccounts.
-pub fn seed(token_keys: &Value) -> Value {
-    let ho = policy(&json!([{"Effect": "Allow", "Action": HO_ACTIONS, "Resource": "*"}]));
-    let zones = format!("arn:aws:route53:::hostedzone/{ZONE_PREFIX}*");
-    let cpo = policy(&json!([
-        {"Effect": "Allow", "Action": CPO_ACTIONS, "Resource": "*"},
-        {"Effect": "Allow", "Action": ZONE_ACTIONS, "Resource": zones},
-    ]));
-    let everything = policy(&json!([{"Effect": "Allow", "Action": "*", "Resource": "*"}]));
+///
+/// # Errors
+/// A policy cannot be read.
+pub fn seed(token_keys: &Value) -> Result<Value> {
+    let (ho, cpo) = (shipped_policy("ho")?, shipped_policy("cpo")?);
+    let everything = json!({
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}],
+    });
     let issuers = json!([{"issuer": ControlPlane::TOKEN_ISSUER, "jwks": token_keys}]);
-    json!({
+    Ok(json!({
         "accounts": [
             {
                 "id": MANAGEMENT,
@@ -175,7 +149,7 @@ pub fn seed(token_keys: &Value) -> Value {
             },
         ],
         "resources": management_network(),
-    })
+    }))
 }
 
 fn management_network() -> Vec<Value> {

@@ -1,8 +1,9 @@
 //! The documents against the code: links lead somewhere, RUNBOOK.md has what can happen and no more, tables are
-//! complete, lines are not too long.
+//! complete, policies fit, lines are not too long.
 
 mod lines;
 mod links;
+mod policies;
 mod runbook;
 mod source;
 mod tables;
