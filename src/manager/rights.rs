@@ -20,6 +20,15 @@ use crate::roles;
 
 const LEASE: &str = include_str!("../../charts/hyperlink/files/role-lease.yaml");
 
+/// What is in other namespaces than the control planes, or in none: it is read everywhere, also with `--namespace`.
+const EVERYWHERE: [&str; 5] = [
+    "hostedclusters",
+    "hostedclusters/status",
+    "nodepools",
+    "namespaces",
+    "infrastructures",
+];
+
 /// The time between two checks of the rights in Kubernetes; an answer may take twice as long.
 const RETRY: Duration = Duration::from_secs(5);
 
@@ -38,9 +47,9 @@ pub(super) fn rights(config: &Config, led: LedRole) -> anyhow::Result<Vec<Resour
     let mut all = Vec::new();
     for file in roles::rights(led.role, led.platform, config) {
         for rule in serde_saphyr::from_str::<RoleFile>(file)?.rules {
-            let about = |names: &[&str]| rule.resources.iter().flatten().any(|one| names.contains(&one.as_str()));
-            // HostedClusters and kube-system are in other namespaces in any case.
-            let within = scope.filter(|_| !about(&["hostedclusters", "hostedclusters/status", "namespaces"]));
+            let mut resources = rule.resources.iter().flatten();
+            let everywhere = resources.any(|one| EVERYWHERE.contains(&one.as_str()));
+            let within = scope.filter(|_| !everywhere);
             all.extend(of_rule(&rule, within));
         }
     }
@@ -210,6 +219,20 @@ mod tests {
         assert_eq!(namespaces(&one, Role::Ho, "services"), [Some("clusters-one".into())]);
         assert_eq!(namespaces(&one, Role::Ho, "hostedclusters"), [None]);
         assert_eq!(namespaces(&one, Role::Ho, "leases"), [Some("hyperlink".into())]);
+    }
+
+    #[test]
+    fn node_pools_are_read_everywhere() {
+        let one = configured(&[("role", "ho"), ("namespace", "clusters-one")]);
+        let part = Part {
+            role: Role::Ho,
+            platform: Platform::Aws,
+        };
+        let all = rights(&one, part).unwrap().into_iter();
+        let elsewhere = all.filter(|right| right.namespace.is_none());
+        let resources: BTreeSet<String> = elsewhere.filter_map(|right| right.resource).collect();
+        let expected = ["hostedclusters", "infrastructures", "nodepools"].map(str::to_owned);
+        assert_eq!(resources, BTreeSet::from(expected));
     }
 
     #[test]
