@@ -65,7 +65,7 @@
 {{- define "hyperlink.checkArguments" -}}
 {{- $own := dict -}}
 {{- range list "role" "namespace" "allowScopes" "managementScopes" -}}
-{{- $_ := set $own (kebabcase .) . -}}
+{{- $_ := set $own (include "hyperlink.flag" .) . -}}
 {{- end -}}
 {{- range list "bind" "secure" "cert-file" "key-file" -}}
 {{- $_ := set $own (printf "metrics-%s" .) "metrics" -}}
@@ -73,7 +73,7 @@
 {{- $_ := set $own "credential" "azure.credential" -}}
 {{- $_ := set $own "shard" "shards" -}}
 {{- range keys .Values.settings -}}
-{{- $_ := set $own (kebabcase .) (printf "settings.%s" .) -}}
+{{- $_ := set $own (include "hyperlink.flag" .) (printf "settings.%s" .) -}}
 {{- end -}}
 {{- range $index, $argument := .Values.extraArgs -}}
 {{- $flag := splitList "=" $argument | first | trimPrefix "--" -}}

@@ -34,9 +34,28 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- default (ternary (include "hyperlink.fullname" .) "default" .Values.serviceAccount.create) .Values.serviceAccount.name -}}
 {{- end }}
 
+{{/* Whether hosted clusters on Azure, or on AWS, are served. */}}
+{{- define "hyperlink.azure" -}}
+{{- if has "azure" (splitList "," .Values.settings.platform) }}true{{ end -}}
+{{- end }}
+
+{{- define "hyperlink.aws" -}}
+{{- if has "aws" (splitList "," .Values.settings.platform) }}true{{ end -}}
+{{- end }}
+
+{{/* How the program proves to Azure who it is; empty without Azure. */}}
+{{- define "hyperlink.credential" -}}
+{{- if include "hyperlink.azure" . }}{{ .Values.azure.credential }}{{ end -}}
+{{- end }}
+
 {{/* Whether the webhook of Azure workload identity brings the token. */}}
 {{- define "hyperlink.webhook" -}}
-{{- if and (eq .Values.azure.credential "workload-identity") (not .Values.azure.tokenFile) }}true{{ end -}}
+{{- if and (eq (include "hyperlink.credential" .) "workload-identity") (not .Values.azure.tokenFile) }}true{{ end -}}
+{{- end }}
+
+{{/* The flag of a setting: in front of each capital letter a dash. */}}
+{{- define "hyperlink.flag" -}}
+{{- regexReplaceAll "[A-Z]" . "-${0}" | lower -}}
 {{- end }}
 
 {{- define "hyperlink.image" -}}
@@ -51,8 +70,19 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 
 {{/* The flags of `hyperlink run`, one to a line, as YAML strings. */}}
 {{- define "hyperlink.flags" -}}
-{{- $ho := has "ho" (splitList "," .Values.role) -}}
 {{- $ofHo := list "subscription" "resourceGroup" "alsoManage" "natPrefixLength" "natAddressPool" "natSubnetId" "frontendMatch" "aggregateConditions" -}}
+{{- $ofAzure := concat $ofHo (list "cloud" "armEndpoint" "authority" "audience") -}}
+{{- $ofAws := list "awsRegion" "awsCredentialsFile" "awsEndpointEc2" "awsEndpointElb" "awsEndpointRoute53" "awsEndpointSts" "awsEndpointImds" "nlbMatch" -}}
+{{- $idle := list -}}
+{{- if not (has "ho" (splitList "," .Values.role)) -}}
+{{- $idle = append $ofHo "nlbMatch" -}}
+{{- end -}}
+{{- if not (include "hyperlink.azure" .) -}}
+{{- $idle = concat $idle $ofAzure -}}
+{{- end -}}
+{{- if not (include "hyperlink.aws" .) -}}
+{{- $idle = append (concat $idle $ofAws) "platform" -}}
+{{- end -}}
 {{ printf "--role=%s" .Values.role | quote }}
 {{- with .Values.namespace }}
 {{ printf "--namespace=%s" . | quote }}
@@ -63,7 +93,9 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if .Values.managementScopes }}
 "--management-scopes=/etc/hyperlink/management-scopes/management-scopes.yaml"
 {{- end }}
-"--credential={{ .Values.azure.credential }}"
+{{- with include "hyperlink.credential" . }}
+"--credential={{ . }}"
+{{- end }}
 "--probe-bind=0.0.0.0:8081"
 {{- with .Values.metrics }}
 {{- if .enabled }}
@@ -76,8 +108,8 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 {{- end }}
 {{- range $name, $value := .Values.settings }}
-{{- if or $ho (not (has $name $ofHo)) }}
-{{- $flag := kebabcase $name }}
+{{- if not (has $name $idle) }}
+{{- $flag := include "hyperlink.flag" $name }}
 {{- if kindIs "slice" $value }}
 {{- range $value }}
 {{ printf "--%s=%s" $flag . | quote }}
@@ -102,21 +134,31 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
 {{/* {"namespaced": […], "everywhere": […]}: the rules of the shipped roles by where they are bound. With one namespace,
-HostedClusters, their Events and namespace kube-system are elsewhere all the same. */}}
+HostedClusters, their NodePools and Events, namespace kube-system and the infrastructure's name are elsewhere all the same. */}}
 {{- define "hyperlink.rules" -}}
 {{- $namespaced := list -}}
 {{- $everywhere := list -}}
+{{- $ofHo := list "hostedclusters" "hostedclusters/status" "nodepools" "events" "namespaces" "infrastructures" -}}
 {{- range $role := splitList "," .Values.role -}}
-{{- $files := list (printf "files/role-%s.yaml" $role) -}}
+{{- $files := list -}}
+{{- if include "hyperlink.azure" $ -}}
+{{- $files = append $files (printf "files/role-%s.yaml" $role) -}}
 {{- if and (eq $role "ho") $.Values.settings.aggregateConditions -}}
 {{- $files = append $files "files/role-ho-aggregate.yaml" -}}
 {{- end -}}
 {{- if and (eq $role "cpo") (not $.Values.namespace) -}}
 {{- $files = append $files "files/role-cpo-many.yaml" -}}
 {{- end -}}
+{{- end -}}
+{{- if include "hyperlink.aws" $ -}}
+{{- $files = append $files (printf "files/role-%s-aws.yaml" $role) -}}
+{{- end -}}
 {{- range $files -}}
 {{- range ($.Files.Get . | fromYaml).rules -}}
-{{- $elsewhere := and (eq $role "ho") (or (has "hostedclusters" .resources) (has "hostedclusters/status" .resources) (has "events" .resources) (has "namespaces" .resources)) -}}
+{{- $elsewhere := false -}}
+{{- range .resources -}}
+{{- $elsewhere = or $elsewhere (and (eq $role "ho") (has . $ofHo)) -}}
+{{- end -}}
 {{- if or (not $.Values.namespace) $elsewhere -}}
 {{- $everywhere = append $everywhere . -}}
 {{- else -}}
@@ -131,8 +173,8 @@ HostedClusters, their Events and namespace kube-system are elsewhere all the sam
 {{/* {"rules": […]}: the shipped role for the lease, with the names of this installation's leases. */}}
 {{- define "hyperlink.leaseRules" -}}
 {{- $names := list -}}
-{{- range $role := splitList "," .Values.role -}}
-{{- $names = concat $names (include "hyperlink.leaseNames" (dict "root" $ "role" $role) | fromJsonArray) -}}
+{{- range $part := include "hyperlink.parts" . | fromJsonArray -}}
+{{- $names = concat $names (include "hyperlink.leaseNames" (dict "root" $ "part" $part) | fromJsonArray) -}}
 {{- end -}}
 {{- $rules := list -}}
 {{- range (.Files.Get "files/role-lease.yaml" | fromYaml).rules -}}
@@ -141,12 +183,26 @@ HostedClusters, their Events and namespace kube-system are elsewhere all the sam
 {{- dict "rules" $rules | toJson -}}
 {{- end }}
 
+{{/* ["ho", "ho-aws", …]: the roles, each on each platform. Every one has a lease. */}}
+{{- define "hyperlink.parts" -}}
+{{- $parts := list -}}
+{{- range $role := splitList "," .Values.role -}}
+{{- if include "hyperlink.azure" $ -}}
+{{- $parts = append $parts $role -}}
+{{- end -}}
+{{- if include "hyperlink.aws" $ -}}
+{{- $parts = append $parts (printf "%s-aws" $role) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $parts -}}
+{{- end }}
+
 {{- define "hyperlink.leaseName" -}}
-hyperlink-{{ .role }}
+hyperlink-{{ .part }}
 {{- with .root.Values.namespace }}{{ if ne . $.root.Release.Namespace }}-{{ . }}{{ end }}{{ end -}}
 {{- end }}
 
-{{/* The names of a role's leases: the one that all shards hold together, and one for each shard. */}}
+{{/* The names of the leases of one of these: the one that all shards hold together, and one for each shard. */}}
 {{- define "hyperlink.leaseNames" -}}
 {{- $name := include "hyperlink.leaseName" . -}}
 {{- $names := list $name -}}

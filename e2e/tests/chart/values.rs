@@ -50,7 +50,7 @@ fn examples_are_accepted_by_lint() {
             .with_context(|| file.display().to_string())?;
             count += 1;
         }
-        ensure!(count == 4, "{count} examples");
+        ensure!(count == 8, "{count} examples");
         render(&RIGHT).map(drop)
     };
     run().unwrap();
@@ -172,6 +172,43 @@ fn examples_are_accepted_by_lint() {
     r#"namespace="clusters-red",settings.excludeNamespace=["clusters-red"]"#,
     "at '/namespace': clusters-red is excluded, and the release is for it alone"
 )]
+#[case::unknown_platform(
+    "settings.platform=gcp",
+    "at '/settings/platform': value must be one of 'azure', 'aws'"
+)]
+#[case::aws_without_a_credentials_file("settings.platform=aws", "at '/aws/secret/name': minLength: got 0, want 1")]
+#[case::two_credentials_files_of_aws(
+    "settings.platform=aws aws.secret.name=aws settings.awsCredentialsFile=/etc/aws/credentials",
+    "at '/aws/secret/name': maxLength: got 3, want 0"
+)]
+#[case::guest_side_of_many_clusters_on_aws(
+    "role=cpo settings.platform=aws aws.secret.name=aws",
+    "at '/namespace': minLength: got 0, want 1"
+)]
+#[case::guest_side_of_many_clusters_on_both_platforms(
+    r#"role=cpo allowScopes={"configMap":"scopes"} settings.platform=azure\,aws aws.secret.name=aws"#,
+    "at '/namespace': minLength: got 0, want 1"
+)]
+#[case::scopes_of_azure_on_aws(
+    r#"role=cpo namespace=example settings.platform=aws aws.secret.name=aws allowScopes={"configMap":"scopes"}"#,
+    "at '/allowScopes/configMap': maxLength: got 6, want 0"
+)]
+#[case::definition_of_azure_for_aws(
+    "settings.platform=aws aws.secret.name=aws crds.install=true",
+    "at '/crds/install': value must be false"
+)]
+#[case::zone_for_a_region(
+    "settings.awsRegion=us-east-1a",
+    "at '/settings/awsRegion': 'us-east-1a' does not match"
+)]
+#[case::plain_endpoint_of_aws(
+    "settings.awsEndpointEc2=http://ec2.example.com",
+    "at '/settings/awsEndpointEc2': 'http://ec2.example.com' does not match pattern"
+)]
+#[case::flag_with_a_number_that_a_value_gives(
+    r#"extraArgs=["--aws-endpoint-route53=https://route53.example.com"]"#,
+    "at '/extraArgs/0': --aws-endpoint-route53 is for the value settings.awsEndpointRoute53 to say"
+)]
 #[case::namespace_in_upper_case("namespace=Clusters", "at '/namespace': 'Clusters' does not match pattern")]
 #[case::monitor_of_nothing(
     "metrics.serviceMonitor.enabled=true",
@@ -227,6 +264,9 @@ fn wrong_value_is_refused_with_its_path_and_the_reason(#[case] wrong: &str, #[ca
     r#"settings={"resourceGroup":"","subscription":""},managementScopes=[{"subscription":"33333333-3333-4333-8333-333333333333","resourceGroup":"b","hostedClusterLabels":{"a":"b"}}]"#
 )]
 #[case::flag_that_no_value_gives(r#"extraArgs=["--lease-namespace=x"]"#)]
+#[case::aws_without_a_value_of_azure(
+    r#"azure.clientId="",settings={"platform":"aws","subscription":"","resourceGroup":"","awsRegion":"us-gov-west-1"},aws={"secret":{"name":"aws"}}"#
+)]
 fn right_value_is_taken(#[case] right: &str) {
     let role = if right.starts_with("allowScopes") {
         "role=cpo"
