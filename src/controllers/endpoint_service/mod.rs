@@ -27,6 +27,7 @@ use self::plan::Basis;
 use self::settings::Settings;
 use crate::api::markers::aws::SERVICES;
 use crate::api::{AWSEndpointService, Reason, Role};
+use crate::aws::kinds::Kind;
 use crate::controllers::aws::access::Context;
 use crate::controllers::aws::{Decision, Facts, Needs, Outcome};
 use crate::controllers::decision::{Lifecycle, deleted_at};
@@ -200,10 +201,13 @@ impl CustomResourceReconciler for EndpointServiceController {
         let waited = waited.filter(|problem| reasons.contains(&problem.reason));
         match waited.and_then(|problem| Some((problem.reason, problem.requeue_after?))) {
             Some((reason, first)) => {
-                let after = cx
-                    .polls
-                    .wait_with(&uid, &cr.spec.network_load_balancer_name, first, Instant::now());
+                let (name, now) = (&cr.spec.network_load_balancer_name, Instant::now());
+                let after = cx.polls.wait_with(&uid, name, first, now);
                 decision.requeue = Some(Requeue::new(after, reason.as_str()));
+                // What is not there yet is else believed to be absent until the next resync.
+                if let Some(step) = decision.step(Kind::LoadBalancer) {
+                    cx.cloud.observations.expedite(&step.key, after, now);
+                }
             }
             None => cx.polls.over(&uid),
         }
