@@ -28,8 +28,8 @@ pub trait Renewable: Send + Sync + 'static {
     /// Why there is none. Equal causes give equal texts.
     type Error: Clone + Debug + Display + PartialEq + Send + Sync + 'static;
 
-    /// What the log calls it.
-    const NAME: &'static str;
+    /// What the log says when no new one could be obtained.
+    const NOT_RENEWED: &'static str;
 
     /// How long one that is valid for `life` is used before it is renewed, depending on `chance` (0 to 1).
     fn renewed_after(life: Duration, chance: f64) -> Duration;
@@ -197,7 +197,7 @@ impl<C: Renewable> Inner<C> {
                 Ok(credential)
             }
             Err(error) => {
-                tracing::warn!(%error, "no new {}", C::NAME);
+                tracing::warn!(%error, "{}", C::NOT_RENEWED);
                 state.life.lost(now, error.clone(), chance());
                 Err(error)
             }

@@ -21,7 +21,7 @@ pub type SessionState = CredentialState<CredentialError>;
 
 impl Renewable for Session {
     type Error = CredentialError;
-    const NAME: &'static str = "session";
+    const NOT_RENEWED: &'static str = "no new session";
 
     /// A little before half of its life: what is left must suffice for half an hour when the source of sessions is
     /// gone.

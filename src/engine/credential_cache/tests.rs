@@ -13,7 +13,7 @@ pub(super) struct Badge(pub(super) String);
 
 impl Renewable for Badge {
     type Error = String;
-    const NAME: &'static str = "badge";
+    const NOT_RENEWED: &'static str = "no new badge";
 
     fn renewed_after(life: Duration, chance: f64) -> Duration {
         life.mul_f64(0.5 + 0.25 * chance)

@@ -16,7 +16,7 @@ pub type TokenState = CredentialState<AuthError>;
 
 impl Renewable for Token {
     type Error = AuthError;
-    const NAME: &'static str = "token";
+    const NOT_RENEWED: &'static str = "no new token";
 
     /// Half to three quarters of its life.
     fn renewed_after(life: Duration, chance: f64) -> Duration {
