@@ -17,10 +17,10 @@ const NOT_SENT: [&str; 2] = ["ec2:AuthorizeSecurityGroupEgress", "ec2:RevokeSecu
 
 /// The actions that a policy allows.
 fn allowed(policy: &Value) -> Result<BTreeSet<String>> {
-    let statements = policy["Statement"].as_array().context("no Statement")?;
-    let actions = statements.iter().map(|statement| {
-        ensure!(statement["Effect"] == "Allow", "{statement}");
-        let actions: Vec<String> = serde_json::from_value(statement["Action"].clone())?;
+    let rules = policy["Statement"].as_array().context("no rules")?;
+    let actions = rules.iter().map(|rule| {
+        ensure!(rule["Effect"] == "Allow", "{rule}");
+        let actions: Vec<String> = serde_json::from_value(rule["Action"].clone())?;
         Ok(actions)
     });
     Ok(actions.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
@@ -74,7 +74,7 @@ fn simulated_identities_have_the_shipped_policies() -> Result<()> {
 }
 
 #[test]
-fn every_action_has_a_row_that_says_what_it_is_for() -> Result<()> {
+fn every_action_has_a_row_that_explains_it() -> Result<()> {
     let page = std::fs::read_to_string(e2e::repository().join("docs/aws/permissions.md"))?;
     let row = Regex::new(r"(?m)^\| `(\w+:\w+)` \| .{10,} \|$")?;
     let rows = |heading: &str| {
