@@ -6,7 +6,7 @@ use hyperlink::preview::Object;
 use hyperlink::{COMMIT, VERSION};
 
 #[derive(Debug, Parser)]
-#[command(version = version(), about = "Private paths for HyperShift hosted clusters on Azure")]
+#[command(version = version(), about = "Private paths for HyperShift hosted clusters on Azure and AWS")]
 struct CommandLine {
     #[command(subcommand)]
     task: Task,

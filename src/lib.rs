@@ -1,4 +1,4 @@
-//! Hyperlink: private paths for HyperShift hosted clusters on Azure.
+//! Hyperlink: private paths for HyperShift hosted clusters on Azure and AWS.
 //!
 //! The modules are the architecture; `ARCHITECTURE.md` follows the data through them.
 
