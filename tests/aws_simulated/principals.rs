@@ -8,7 +8,7 @@ use hyperlink::engine::plan::{Outcome, ensure_present};
 use serde_json::{Value, json};
 
 use crate::desired::{GUEST, allowed_principals, endpoint_service, load_balancer};
-use crate::sim::{Process, SimTransport};
+use crate::sim::{Process, SimTransport, fault};
 
 pub(crate) fn count(aws: &SimTransport, action: &str) -> usize {
     let journal = aws.journal();
@@ -73,7 +73,19 @@ async fn many_bad_principals_take_a_bounded_number_of_calls() {
     failures(&ho, &bad, 3).await;
     assert_eq!(allowed(&aws), BTreeSet::from([arn("user/cpo")]));
     let writes = count(&aws, "ModifyVpcEndpointServicePermissions");
-    assert!(writes <= 110, "{writes} writes");
+    assert!(writes <= 160, "{writes} writes");
+}
+
+/// A role that was just created is not known everywhere yet.
+#[tokio::test(start_paused = true)]
+async fn principal_that_is_refused_at_first_is_soon_allowed() {
+    let (aws, ho) = service_with(&[]).await;
+    let refused = json!({"status": 400, "code": "InvalidParameter"});
+    aws.set_faults(&fault("/ModifyVpcEndpointServicePermissions$", 2, &refused));
+    let began = tokio::time::Instant::now();
+    ho.present(&allowed_principals()).await;
+    let took = began.elapsed().as_secs();
+    assert!(took <= 300, "{took} s");
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,8 +10,19 @@ use tokio::time::Instant;
 use crate::api::error::AwsError;
 use crate::slot::Slot;
 
-/// How long it is remembered how AWS took a principal. Somebody may create it meanwhile.
+/// How long it is remembered that AWS took a principal.
 const REMEMBERED: Duration = Duration::from_secs(3_600);
+
+/// How long a principal is not sent again that AWS has refused once, twice and so on. One that was just created may be
+/// refused at first, and somebody may create one later.
+///
+/// Source: <https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot.html#troubleshoot_general_eventual-consistency>
+const REFUSED_FOR: [Duration; 4] = [
+    Duration::from_secs(60),
+    Duration::from_secs(120),
+    Duration::from_secs(600),
+    REMEMBERED,
+];
 
 /// How a principal fared that was sent.
 #[derive(Debug, Clone)]
@@ -19,6 +30,19 @@ struct Sent {
     at: Instant,
     /// Why AWS refused it; none if it took it.
     error: Option<AwsError>,
+    /// How often in a row AWS refused it before.
+    refused_before: usize,
+}
+
+impl Sent {
+    /// Until when it is not sent again.
+    fn until(&self) -> Instant {
+        let wait = match self.error {
+            Some(_) => REFUSED_FOR[self.refused_before.min(REFUSED_FOR.len() - 1)],
+            None => REMEMBERED,
+        };
+        self.at + wait
+    }
 }
 
 /// The principals that were sent, by slot and ARN.
@@ -29,7 +53,8 @@ impl SentPrincipals {
     fn all(&self, now: Instant) -> MutexGuard<'_, HashMap<Slot, HashMap<String, Sent>>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, sent| {
-            sent.retain(|_, sent| now.saturating_duration_since(sent.at) < REMEMBERED);
+            // How often it was refused counts for longer.
+            sent.retain(|_, sent| now < sent.until() + REMEMBERED);
             !sent.is_empty()
         });
         all
@@ -39,17 +64,24 @@ impl SentPrincipals {
     pub(super) fn note_sent(&self, slot: &Slot, arns: &[String], error: Option<&AwsError>, now: Instant) {
         let mut all = self.all(now);
         let of_slot = all.entry(slot.clone()).or_default();
-        let sent = Sent {
-            at: now,
-            error: error.cloned(),
-        };
-        of_slot.extend(arns.iter().map(|arn| (arn.clone(), sent.clone())));
+        for arn in arns {
+            let before = of_slot.get(arn).filter(|before| before.error.is_some());
+            let sent = Sent {
+                at: now,
+                error: error.cloned(),
+                refused_before: before.map_or(0, |before| before.refused_before + 1),
+            };
+            of_slot.insert(arn.clone(), sent);
+        }
     }
 
     /// Those that AWS has refused lately, and those that it has taken.
     pub(super) fn recent(&self, slot: &Slot, now: Instant) -> [BTreeSet<String>; 2] {
         let all = self.all(now);
-        let of_slot = || all.get(slot).into_iter().flatten();
+        let of_slot = || {
+            let sent = all.get(slot).into_iter().flatten();
+            sent.filter(|(_, sent)| now < sent.until())
+        };
         [true, false].map(|refused| {
             let sent = of_slot().filter(|(_, sent)| sent.error.is_some() == refused);
             sent.map(|(arn, _)| arn.clone()).collect()
