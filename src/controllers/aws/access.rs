@@ -13,15 +13,20 @@ use crate::aws::calls::accounts::Accounts;
 use crate::aws::cloud::Aws;
 use crate::controllers::cloud_access::{CloudAccess, CloudContext, Reading};
 use crate::controllers::context;
+use crate::engine::failure::Class;
 
 /// AWS, and what was observed in it.
 pub type AwsContext = CloudContext<Aws>;
 /// What every reconcile of an AWSEndpointService works with.
 pub type Context = context::Context<AWSEndpointService>;
 
-/// How long it is remembered that AWS does not show the zone of a subnet: that it does not know the subnet, or that it
-/// may not be asked.
-const UNKNOWN_FOR: Duration = Duration::from_secs(300);
+/// How long it is remembered that AWS may not be asked for the zones of subnets.
+const DENIED_FOR: Duration = Duration::from_secs(300);
+
+/// How long it is remembered that AWS does not show a subnet: a new one may show so late.
+///
+/// Source: <https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html>
+const NOT_SHOWN_FOR: Duration = Duration::from_secs(60);
 
 /// The zones of subnets, which never change.
 #[derive(Debug, Default)]
@@ -30,7 +35,7 @@ pub struct KnownSubnets(Mutex<Known>);
 #[derive(Debug, Default)]
 struct Known {
     zones: HashMap<(String, String), String>,
-    /// Since when a question has had no better answer.
+    /// Until when a question is not asked again that was not answered, or not in full.
     unanswered: HashMap<SubnetsIn, (Instant, Option<AwsError>)>,
 }
 
@@ -46,21 +51,18 @@ impl KnownSubnets {
         if zones.len() == subnets.subnets.len() {
             return Some(Ok(zones));
         }
-        let (since, error) = known.unanswered.get(subnets)?;
-        let is_recent = now.saturating_duration_since(*since) < UNKNOWN_FOR;
-        is_recent.then(|| error.clone().map_or(Ok(zones), Err))
+        let (until, error) = known.unanswered.get(subnets)?;
+        (now < *until).then(|| error.clone().map_or(Ok(zones), Err))
     }
 
     fn note(&self, subnets: &SubnetsIn, answer: &SubnetZones, now: Instant) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known
-            .unanswered
-            .retain(|_, (since, _)| now.saturating_duration_since(*since) < UNKNOWN_FOR);
+        known.unanswered.retain(|_, (until, _)| now < *until);
         match answer {
             Ok(zones) => {
                 let found: BTreeSet<&String> = zones.keys().collect();
                 if subnets.subnets.iter().any(|subnet| !found.contains(subnet)) {
-                    known.unanswered.insert(subnets.clone(), (now, None));
+                    known.unanswered.insert(subnets.clone(), (now + NOT_SHOWN_FOR, None));
                 }
                 let all = zones
                     .iter()
@@ -68,7 +70,13 @@ impl KnownSubnets {
                 known.zones.extend(all);
             }
             Err(error) => {
-                known.unanswered.insert(subnets.clone(), (now, Some(error.clone())));
+                let wait = match error.class {
+                    Class::Denied => DENIED_FOR,
+                    _ => error.delay(1),
+                };
+                known
+                    .unanswered
+                    .insert(subnets.clone(), (now + wait, Some(error.clone())));
             }
         }
     }
@@ -107,7 +115,6 @@ impl CloudAccess for Aws {
 mod tests {
     use super::*;
     use crate::aws::slot::Scope;
-    use crate::engine::failure::Class;
 
     fn subnets(ids: &[&str]) -> SubnetsIn {
         SubnetsIn {
@@ -143,15 +150,24 @@ mod tests {
     fn unknown_subnet_and_denial_are_asked_about_once_in_a_while() {
         let (known, now) = (KnownSubnets::default(), Instant::now());
         known.note(&subnets(&["a", "x"]), &Ok(zones(&[("a", "az1")])), now);
-        let soon = now + Duration::from_secs(60);
+        let soon = now + Duration::from_secs(30);
         assert_eq!(
             known.of(&subnets(&["a", "x"]), soon).unwrap().unwrap(),
             zones(&[("a", "az1")])
         );
-        assert!(known.of(&subnets(&["a", "x"]), now + UNKNOWN_FOR).is_none());
+        assert!(known.of(&subnets(&["a", "x"]), now + NOT_SHOWN_FOR).is_none());
         let denied = AwsError::own(Class::Denied, "UnauthorizedOperation");
         known.note(&subnets(&["y"]), &Err(denied), now);
         assert!(known.of(&subnets(&["y"]), soon).unwrap().is_err());
-        assert!(known.of(&subnets(&["y"]), now + UNKNOWN_FOR).is_none());
+        assert!(known.of(&subnets(&["y"]), now + DENIED_FOR).is_none());
+    }
+
+    #[test]
+    fn failed_read_of_zones_is_soon_tried_again() {
+        let (known, now) = (KnownSubnets::default(), Instant::now());
+        let down = AwsError::own(Class::Down, "Unavailable");
+        known.note(&subnets(&["a"]), &Err(down.clone()), now);
+        assert!(known.of(&subnets(&["a"]), now).unwrap().is_err());
+        assert!(known.of(&subnets(&["a"]), now + down.delay(1)).is_none());
     }
 }

@@ -106,7 +106,10 @@ fn without_zones(
     }
     match error.class {
         Class::Denied => Ok(unzoned(named.iter().take(1).cloned().collect())),
-        _ => Err(Problem::unread(Reason::NoSubnets, "the zones of the subnets", error)),
+        _ => {
+            let problem = Problem::unread(Reason::NoSubnets, "the zones of the subnets", error);
+            Err(problem.requeue_after(error.delay(1)))
+        }
     }
 }
 
