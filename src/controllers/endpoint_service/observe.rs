@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, Resource, ResourceExt};
 
 use super::EndpointServiceController;
@@ -244,9 +245,32 @@ pub(super) fn fingerprint(inputs: &EndpointServiceInputs) -> String {
     if let Some(paused) = &mut compared.paused {
         paused.requeue_after = None;
     }
+    // The status of a NodePool changes often, and with it the resource version.
+    for pool in &mut compared.node_pools {
+        pool.metadata = ObjectMeta {
+            name: pool.metadata.name.take(),
+            ..ObjectMeta::default()
+        };
+    }
     // Their order says nothing.
     if let Some(service) = &mut compared.service {
         service.host_names.sort();
     }
     format!("{compared:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controllers::endpoint_service::samples::Sample;
+
+    #[test]
+    fn status_of_a_node_pool_is_no_change_but_its_subnet_is() {
+        let mut inputs = Sample::new().inputs;
+        let before = fingerprint(&inputs);
+        inputs.node_pools[0].metadata.resource_version = Some("2".to_owned());
+        assert_eq!(fingerprint(&inputs), before);
+        inputs.node_pools[0].spec.platform.aws.as_mut().unwrap().subnet.id = Some("subnet-0000000c".to_owned());
+        assert_ne!(fingerprint(&inputs), before);
+    }
 }
