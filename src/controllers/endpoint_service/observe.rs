@@ -128,11 +128,15 @@ async fn read_service(
     }))
 }
 
+/// The most host names that are taken from a Service: a load balancer has one, and each may be read in AWS.
+const MOST_HOST_NAMES: usize = 4;
+
 /// The host names that a Service reports.
 fn host_names(service: Service) -> Vec<String> {
     let balancer = service.status.and_then(|status| status.load_balancer);
     let ingress = balancer.and_then(|balancer| balancer.ingress).unwrap_or_default();
-    ingress.into_iter().filter_map(|point| point.hostname).collect()
+    let named = ingress.into_iter().filter_map(|point| point.hostname);
+    named.take(MOST_HOST_NAMES).collect()
 }
 
 /// Whether it has the name of an earlier version of HyperShift, and its successor is there.

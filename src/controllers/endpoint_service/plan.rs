@@ -32,8 +32,9 @@ use crate::hypershift::identity::Identity;
 use crate::hypershift::intent::{self, OwnFields};
 use crate::hypershift::problem::Problem;
 
-/// The most load balancers of before that are recorded: a Service is recreated seldom, and the intent may be forged.
-const MOST_FORMER: usize = 4;
+/// The most load balancers of before that are recorded, or read: a Service is recreated seldom, and the intent may be
+/// forged.
+pub(super) const MOST_FORMER: usize = 4;
 
 /// What a decision for one custom resource is made from.
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::plan::Basis;
+use super::plan::{Basis, MOST_FORMER};
 use super::service;
 use crate::api::markers::aws::{CPO_FINALIZER, SERVICES};
 use crate::api::markers::{CPO_INTENT, HO_INTENT};
@@ -51,8 +51,7 @@ fn load_balancers(basis: Basis<'_>) -> BTreeSet<String> {
         cr, inputs, settings, ..
     } = basis;
     let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
-    let recorded = recorded.into_iter();
-    let recorded = recorded.flat_map(|known| [vec![known.load_balancer], known.former_load_balancers].concat());
+    let recorded = recorded.into_iter().flat_map(recorded_load_balancers);
     let service = inputs.service.iter();
     let service = service.flat_map(|service| {
         let reported = service.host_names.iter();
@@ -63,6 +62,12 @@ fn load_balancers(basis: Basis<'_>) -> BTreeSet<String> {
     let named = Some(&cr.spec.network_load_balancer_name).filter(|_| SERVICES.contains(&cr.name_any().as_str()));
     let all = recorded.chain(service).chain(named.cloned());
     all.filter(|name| !name.is_empty()).collect()
+}
+
+/// The names in an intent: no more than this role records, because each is read.
+fn recorded_load_balancers(known: HoIntent) -> impl Iterator<Item = String> {
+    let former = known.former_load_balancers.into_iter().take(MOST_FORMER);
+    std::iter::once(known.load_balancer).chain(former)
 }
 
 /// The cluster whose resources are deleted; none if nothing is known to be its own.

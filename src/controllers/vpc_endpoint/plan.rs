@@ -30,8 +30,9 @@ use crate::hypershift::identity::Identity;
 use crate::hypershift::intent::{self, OwnFields};
 use crate::hypershift::problem::Problem;
 
-/// The most endpoint services of before that are recorded: one is recreated seldom, and the intent may be forged.
-const MOST_FORMER: usize = 4;
+/// The most endpoint services of before that are recorded, or read: one is recreated seldom, and the intent may be
+/// forged.
+pub(super) const MOST_FORMER: usize = 4;
 
 /// What a decision for one custom resource is made from.
 #[derive(Debug, Clone, Copy)]
@@ -260,6 +261,8 @@ fn recorded(basis: Basis<'_>, guest: &Guest) -> CpoIntent {
         .filter(|known| known.identity() == guest.identity)
         .unwrap_or_default();
     let zone_id = known.zone_id.clone().filter(|_| same_zone(&known));
+    let mut endpoint_service_names = known.endpoint_service_names;
+    endpoint_service_names.drain(..endpoint_service_names.len().saturating_sub(MOST_FORMER + 1));
     CpoIntent {
         account: guest.account.account.clone(),
         zone_account: guest.zone_account.account.clone(),
@@ -268,7 +271,7 @@ fn recorded(basis: Basis<'_>, guest: &Guest) -> CpoIntent {
         endpoint_role: guest.roles.endpoint.as_ref().map(ToString::to_string),
         records_role: guest.roles.records.as_ref().map(ToString::to_string),
         zone_id,
-        endpoint_service_names: known.endpoint_service_names,
+        endpoint_service_names,
         endpoint_id: known.endpoint_id,
         security_group_id: known.security_group_id,
         endpoint_nonce: known.endpoint_nonce,

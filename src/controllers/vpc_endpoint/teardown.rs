@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use kube::ResourceExt;
 
 use super::inputs::{Guest, VpcEndpointInputs};
-use super::plan::{Basis, owned_endpoint, owned_group};
+use super::plan::{Basis, MOST_FORMER, owned_endpoint, owned_group};
 use crate::api::markers::CPO_INTENT;
 use crate::api::markers::aws::ENDPOINT_DNS_NAME;
 use crate::api::{AWSEndpointService, Role};
@@ -125,7 +125,9 @@ fn remains(basis: Basis<'_>) -> Option<Remains> {
     let shown = status
         .endpoint_service_name
         .filter(|name| service_id(name, basis.region).is_some());
-    let services = recorded.service_names().into_iter().map(str::to_owned).chain(shown);
+    // The last ones, as this role records them; each is read.
+    let services = recorded.service_names().into_iter().rev().take(MOST_FORMER + 1);
+    let services = services.map(str::to_owned).chain(shown);
     let zones = recorded
         .zone_id()
         .map(str::to_owned)

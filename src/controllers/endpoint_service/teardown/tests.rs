@@ -166,3 +166,14 @@ fn junk_name_of_a_load_balancer_is_only_a_name() {
         "that of the Service"
     );
 }
+
+#[test]
+fn forged_intent_makes_no_more_reads_than_a_real_one() {
+    let mut sample = deleted(&[HO_FINALIZER]);
+    let forged = HoIntent {
+        former_load_balancers: (0..10_000).map(|at| format!("a{at}")).collect(),
+        ..HoIntent::of(&identity())
+    };
+    record(&mut sample, &forged);
+    assert!(load_balancers(sample.basis()).len() <= MOST_FORMER + 2);
+}

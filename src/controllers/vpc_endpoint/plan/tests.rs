@@ -250,3 +250,14 @@ fn recorded_intent_of_another_cluster_does_not_count() {
     assert_eq!(intent_of(&decision).cluster_id, CLUSTER_ID);
     assert_eq!(writes(&decision), [Kind::VpcEndpoint]);
 }
+
+#[test]
+fn forged_list_of_services_makes_few_reads() {
+    let mut sample = Sample::ready();
+    let name = |at: usize| format!("com.amazonaws.vpce.us-east-1.vpce-svc-{at:017x}");
+    let mut forged = super::recorded(sample.basis(), sample.guest());
+    forged.endpoint_service_names = (0..10_000).map(name).collect();
+    sample.records_intent(&forged);
+    let kept = super::recorded(sample.basis(), sample.guest()).endpoint_service_names;
+    assert_eq!(kept.len(), MOST_FORMER + 1);
+}

@@ -163,3 +163,17 @@ fn forged_place_of_the_resources_is_not_called(#[case] forge: fn(&mut CpoIntent)
     let decision = teardown(sample.basis()).unwrap();
     assert!(decision.steps.is_empty());
 }
+
+#[test]
+fn forged_intent_makes_no_more_reads_than_a_real_one() {
+    let mut sample = Sample::ready();
+    let name = |at: usize| format!("com.amazonaws.vpce.us-east-1.vpce-svc-{at:017x}");
+    let forged = CpoIntent {
+        endpoint_service_names: (0..10_000).map(name).collect(),
+        ..recorded(&sample)
+    };
+    sample.records_intent(&forged);
+    let services = remains(sample.basis()).unwrap().services;
+    assert!(services.len() <= MOST_FORMER + 2, "{}", services.len());
+    assert!(services.contains(&name(9_999)), "the last ones count");
+}
