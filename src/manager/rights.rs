@@ -224,11 +224,8 @@ mod tests {
     #[test]
     fn node_pools_are_read_everywhere() {
         let one = configured(&[("role", "ho"), ("namespace", "clusters-one")]);
-        let part = Part {
-            role: Role::Ho,
-            platform: Platform::Aws,
-        };
-        let all = rights(&one, part).unwrap().into_iter();
+        let led = LedRole::on(Role::Ho, Platform::Aws);
+        let all = rights(&one, led).unwrap().into_iter();
         let elsewhere = all.filter(|right| right.namespace.is_none());
         let resources: BTreeSet<String> = elsewhere.filter_map(|right| right.resource).collect();
         let expected = ["hostedclusters", "infrastructures", "nodepools"].map(str::to_owned);

@@ -90,6 +90,7 @@ impl Path {
         let released = ReleasedRecords {
             slot: records(&name).slot,
             endpoint_names: vec![name],
+            endpoint_ids: Vec::new(),
         };
         let endpoint = vpc_endpoint(self.service_name(), Aws::instance(&self.group), &[]);
         self.cpo.absent(&released).await;

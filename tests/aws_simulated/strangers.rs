@@ -219,6 +219,7 @@ pub(crate) fn released_records(path: &Path) -> ReleasedRecords {
     ReleasedRecords {
         slot: records(&name).slot,
         endpoint_names: vec![name],
+        endpoint_ids: Vec::new(),
     }
 }
 
@@ -247,6 +248,7 @@ fn record_without_values_is_foreign() {
     let released = ReleasedRecords {
         slot: desired.slot.clone(),
         endpoint_names: vec!["vpce-1.vpce.amazonaws.com".to_owned()],
+        endpoint_ids: Vec::new(),
     };
     let alias = json!({"Records": {API: {"Type": "CNAME", "TTL": null, "Values": []}}});
     assert!(desired.foreign(&alias).contains(API), "the other name is put");

@@ -115,6 +115,16 @@ impl Resource<Aws> for Records {
     }
 }
 
+/// Whether this is a DNS name of the endpoint with this id.
+///
+/// Format: <https://docs.aws.amazon.com/vpc/latest/privatelink/privatelink-access-saas.html#interface-endpoint-dns-hostnames-saas>
+fn is_name_of(endpoint_id: &str, name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let rest = name.strip_prefix(endpoint_id).and_then(|rest| rest.strip_prefix('-'));
+    let parent = rest.and_then(|rest| rest.split_once('.'));
+    parent.is_some_and(|(_, parent)| parent.starts_with("vpce-svc-"))
+}
+
 /// The records of a cluster that is deleted: only those that lead to its own endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReleasedRecords {
@@ -122,6 +132,8 @@ pub struct ReleasedRecords {
     pub slot: Slot,
     /// The DNS names of the endpoint.
     pub endpoint_names: Vec<String>,
+    /// The ids of endpoints whose DNS names nothing shows any more.
+    pub endpoint_ids: Vec<String>,
 }
 
 impl Owned<Aws> for ReleasedRecords {
@@ -155,7 +167,8 @@ impl ReleasedRecords {
         let values = record["Values"].as_array().map(Vec::as_slice).unwrap_or_default();
         let is_name = |value: &Value| {
             let name = value.as_str().unwrap_or_default().trim_end_matches('.');
-            self.endpoint_names.iter().any(|own| own.eq_ignore_ascii_case(name))
+            let named = self.endpoint_names.iter().any(|own| own.eq_ignore_ascii_case(name));
+            named || self.endpoint_ids.iter().any(|id| is_name_of(id, name))
         };
         let is_routed = record.get("SetIdentifier").is_some();
         !is_routed && !values.is_empty() && values.iter().all(is_name)
@@ -231,6 +244,7 @@ mod tests {
         let released = ReleasedRecords {
             slot: slot(),
             endpoint_names: vec![ENDPOINT.to_owned()],
+            endpoint_ids: Vec::new(),
         };
         let own = desired().body(None);
         assert!(released.is_owned(&own));

@@ -1,5 +1,7 @@
 //! Reads the inputs of the CPO role on AWS from Kubernetes.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use kube::ResourceExt;
 
@@ -9,6 +11,7 @@ use crate::api::AWSEndpointService;
 use crate::api::hypershift::AwsPlatform;
 use crate::api::markers::CPO_INTENT;
 use crate::aws::slot::Slot;
+use crate::aws::account_roles::AccountRoles;
 use crate::controllers::aws::access::Context;
 use crate::hypershift::aws::ids::is_id;
 use crate::hypershift::aws::intent::CpoIntent;
@@ -30,12 +33,8 @@ pub(super) async fn read_inputs(
         Err(problem) => Err(problem.clone()),
     };
     let recorded: Option<CpoIntent> = intent::read(cr.annotations().get(CPO_INTENT));
-    let roles = match (&guest, &recorded) {
-        (Ok(guest), _) => guest.roles.clone(),
-        (Err(_), Some(recorded)) => Roles::recorded(recorded),
-        (Err(_), None) => Roles::default(),
-    };
-    for (account, roles) in roles.by_account() {
+    let recorded_roles = recorded.as_ref().map(Roles::recorded).unwrap_or_default();
+    for (account, roles) in assumed(guest.as_ref().ok(), &recorded_roles, accounts.own()) {
         accounts.assume(account, roles);
     }
     if let Ok(guest) = &guest {
@@ -65,6 +64,17 @@ fn note_recorded(cx: &Context, cr: &AWSEndpointService, guest: &Guest, recorded:
     }
 }
 
+/// The roles by account: those of the guest, and where it has none, those that are recorded. In the process' own account
+/// none is assumed that the guest does not name any more.
+fn assumed<'a>(guest: Option<&'a Guest>, recorded: &'a Roles, own: &'a str) -> BTreeMap<&'a str, AccountRoles> {
+    let mut assumed: BTreeMap<&str, AccountRoles> = recorded.by_account().into_iter().collect();
+    if let Some(guest) = guest {
+        assumed.insert(own, AccountRoles::default());
+        assumed.extend(guest.roles.by_account());
+    }
+    assumed
+}
+
 /// The inputs whose change needs a reconcile, as one text. Each field counts, except what is taken out here.
 pub(super) fn fingerprint(inputs: &VpcEndpointInputs) -> String {
     let mut compared = inputs.clone();
@@ -73,4 +83,27 @@ pub(super) fn fingerprint(inputs: &VpcEndpointInputs) -> String {
         paused.requeue_after = None;
     }
     format!("{compared:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aws::role_arn::RoleArn;
+
+    #[test]
+    fn role_that_the_guest_no_longer_names_is_not_assumed() {
+        let role = |arn: &str| Roles {
+            endpoint: RoleArn::parse(arn).ok(),
+            records: None,
+        };
+        let before = role("arn:aws:iam::111122223333:role/before");
+        let mut guest = crate::controllers::vpc_endpoint::samples::Sample::new().guest().clone();
+        let own = assumed(Some(&guest), &before, "111122223333");
+        assert_eq!(own["111122223333"], AccountRoles::default());
+        guest.roles = role("arn:aws:iam::444455556666:role/now");
+        let elsewhere = role("arn:aws:iam::444455556666:role/before");
+        let both = assumed(Some(&guest), &elsewhere, "111122223333");
+        assert_eq!(both["444455556666"].endpoints, guest.roles.endpoint);
+        assert_eq!(assumed(None, &before, "111122223333").len(), 1);
+    }
 }

@@ -77,6 +77,9 @@ pub(super) fn build(basis: Basis<'_>) -> Result<Decision, Needs> {
     if let Some(problem) = &basis.inputs.paused {
         return Ok(Decision::paused(problem.clone()));
     }
+    if has_moved(basis, guest) {
+        return Ok(Decision::stuck(problem::guest_moved()));
+    }
     let mut building = Building {
         basis,
         guest,
@@ -95,6 +98,17 @@ pub(super) fn build(basis: Basis<'_>) -> Result<Decision, Needs> {
     decision.intent = Some(intent::write(&building.recorded));
     decision.own_fields = own_fields(basis, &decision);
     Ok(decision)
+}
+
+/// Whether something was made elsewhere. What is made here would be recorded in its stead, and that be left behind.
+fn has_moved(basis: Basis<'_>, guest: &Guest) -> bool {
+    let known: Option<CpoIntent> = intent::read(basis.cr.annotations().get(CPO_INTENT));
+    let status = basis.cr.status.as_ref();
+    let is_shown = status.is_some_and(|status| status.endpoint_id.is_some() || status.security_group_id.is_some());
+    known.is_some_and(|known| {
+        let made = is_shown || known.endpoint_id.is_some() || known.security_group_id.is_some();
+        made && known.identity() == guest.identity && known.is_elsewhere(&guest.account, &guest.vpc)
+    })
 }
 
 /// A decision in the making.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use kube::ResourceExt;
 
-use super::inputs::{Guest, VpcEndpointInputs};
+use super::inputs::VpcEndpointInputs;
 use super::plan::{Basis, MOST_FORMER, owned_endpoint, owned_group};
 use crate::api::markers::CPO_INTENT;
 use crate::api::markers::aws::ENDPOINT_DNS_NAME;
@@ -22,7 +22,7 @@ use crate::controllers::aws::{Decision, Needs, Step};
 use crate::controllers::decision::Lifecycle;
 use crate::engine::plan::ensure_absent;
 use crate::engine::resource::Owned;
-use crate::hypershift::aws::ids::{endpoint_suffix, is_zone_id, service_id};
+use crate::hypershift::aws::ids::{endpoint_suffix, is_id, is_zone_id, service_id};
 use crate::hypershift::aws::intent::CpoIntent;
 use crate::hypershift::aws::names;
 use crate::hypershift::identity::Identity;
@@ -40,27 +40,51 @@ pub(super) fn lifecycle(cr: &AWSEndpointService, inputs: &VpcEndpointInputs) -> 
     }
 }
 
-/// Where the resources of a deleted custom resource are.
+/// What a deleted custom resource may have.
 struct Remains {
+    /// Where endpoint and security group are, or may be.
+    homes: Vec<Home>,
+    /// The accounts and ids of the zones.
+    zones: BTreeSet<(Scope, String)>,
+    record_names: Vec<String>,
+    services: BTreeSet<String>,
+    /// The ids of endpoints that are recorded or shown.
+    endpoint_ids: BTreeSet<String>,
+}
+
+/// Where the resources of a cluster are.
+#[derive(Clone, PartialEq)]
+struct Home {
     identity: Identity,
     account: Scope,
     vpc: String,
     zone_account: Scope,
-    zones: BTreeSet<String>,
-    record_names: Vec<String>,
-    services: BTreeSet<String>,
 }
 
 /// The steps that delete what the custom resource has. It is released when nothing of it is left.
 pub(super) fn teardown(basis: Basis<'_>) -> Result<Decision, Needs> {
-    let Some(remains) = remains(basis) else {
-        return Ok(Decision::default());
-    };
-    let mut decision = Decision::default();
+    let remains = remains(basis);
     let mut dns_names = known_dns_names(basis);
-    let mut endpoints = Vec::new();
-    for service in &remains.services {
-        let owned = owned_endpoint(&remains.identity, (&remains.account, &remains.vpc), service, basis.cr);
+    let mut steps = Vec::new();
+    for home in &remains.homes {
+        steps.extend(steps_in(basis, home, &remains.services, &mut dns_names)?);
+    }
+    let mut decision = Decision::default();
+    add_records(basis, &remains, dns_names, &mut decision)?;
+    decision.steps.extend(steps);
+    Ok(decision)
+}
+
+/// The steps that delete endpoints and security group. Adds the DNS names of the endpoints.
+fn steps_in(
+    basis: Basis<'_>,
+    home: &Home,
+    services: &BTreeSet<String>,
+    dns_names: &mut BTreeSet<String>,
+) -> Result<Vec<Step>, Needs> {
+    let mut steps: Vec<Step> = Vec::new();
+    for service in services {
+        let owned = owned_endpoint(&home.identity, (&home.account, &home.vpc), service, basis.cr);
         let observed = basis.facts.read(Kind::VpcEndpoint, owned.key())?;
         let step = ensure_absent(&owned, observed);
         let body = observed
@@ -68,18 +92,16 @@ pub(super) fn teardown(basis: Basis<'_>) -> Result<Decision, Needs> {
             .filter(|_| !step.left())
             .map(|body| owned.own_part(body));
         dns_names.extend(body.map(|body| texts(&body, "DnsNames")).unwrap_or_default());
-        endpoints.push(step);
+        steps.push(step);
     }
-    add_records(basis, &remains, dns_names, &mut decision)?;
-    let group = owned_group(&remains.identity, (&remains.account, &remains.vpc), basis.cr);
-    let in_use = endpoints.iter().any(|step| !step.gone() && !step.left());
-    decision.steps.extend(endpoints);
-    decision.steps.push(if in_use {
+    let group = owned_group(&home.identity, (&home.account, &home.vpc), basis.cr);
+    let in_use = steps.iter().any(|step| !step.gone() && !step.left());
+    steps.push(if in_use {
         Step::needs(Kind::SecurityGroup, group.slot, "the endpoint to go")
     } else {
         ensure_absent(&group, basis.facts.read(Kind::SecurityGroup, &group.slot)?)
     });
-    Ok(decision)
+    Ok(steps)
 }
 
 /// Adds the steps that delete the records that lead to the endpoint.
@@ -90,13 +112,15 @@ fn add_records(
     decision: &mut Decision,
 ) -> Result<(), Needs> {
     let names: Vec<&str> = remains.record_names.iter().map(String::as_str).collect();
-    if names.is_empty() || dns_names.is_empty() {
+    let is_recognised = !(dns_names.is_empty() && remains.endpoint_ids.is_empty());
+    if names.is_empty() || !is_recognised {
         return Ok(());
     }
-    for zone in &remains.zones {
+    for (account, zone) in &remains.zones {
         let released = ReleasedRecords {
-            slot: Slot::records(&remains.zone_account, zone, &names),
+            slot: Slot::records(account, zone, &names),
             endpoint_names: dns_names.iter().cloned().collect(),
+            endpoint_ids: remains.endpoint_ids.iter().cloned().collect(),
         };
         let observed = basis.facts.read(Kind::Records, &released.slot)?;
         decision.steps.push(ensure_absent(&released, observed));
@@ -104,54 +128,72 @@ fn add_records(
     Ok(())
 }
 
-/// Where everything is; none if nothing was ever made.
-fn remains(basis: Basis<'_>) -> Option<Remains> {
+/// What there may be, and where. Without control plane and intent nothing tells that.
+fn remains(basis: Basis<'_>) -> Remains {
     let recorded: Option<CpoIntent> = intent::read(basis.cr.annotations().get(CPO_INTENT));
-    let status = basis.cr.status.clone().unwrap_or_default();
-    let made = [&status.endpoint_id, &status.security_group_id, &status.dns_zone_id];
-    if recorded.is_none() && made.iter().all(|id| id.is_none()) {
-        return None;
-    }
     let recorded = recorded.unwrap_or_default();
-    let (identity, account, vpc, zone_account) = match &basis.inputs.guest {
-        Ok(guest) => here(guest),
-        Err(_) => (
-            recorded.identity(),
-            recorded.scope()?,
-            recorded.vpc()?.to_owned(),
-            recorded.zone_scope()?,
-        ),
-    };
+    let status = basis.cr.status.clone().unwrap_or_default();
+    let homes = homes(basis, &recorded);
     let shown = status
         .endpoint_service_name
         .filter(|name| service_id(name, basis.region).is_some());
     // The last ones, as this role records them; each is read.
     let services = recorded.service_names().into_iter().rev().take(MOST_FORMER + 1);
     let services = services.map(str::to_owned).chain(shown);
-    let zones = recorded
-        .zone_id()
-        .map(str::to_owned)
-        .into_iter()
-        .chain(status.dns_zone_id);
-    let given = basis.inputs.guest.as_ref().ok().and_then(|guest| guest.zone.clone());
-    Some(Remains {
-        record_names: record_names(&identity, basis, &status.dns_names, recorded.record_names.clone()),
-        zones: zones.chain(given).filter(|zone| is_zone_id(zone)).collect(),
+    let ids = [&status.endpoint_id, &recorded.endpoint_id].into_iter().flatten();
+    let ids = ids.chain([&recorded.endpoint_nonce]).filter(|id| is_id("vpce", id));
+    let names = homes.first().map(|home| {
+        let recorded = recorded.record_names.clone();
+        record_names(&home.identity, basis, &status.dns_names, recorded)
+    });
+    Remains {
+        zones: zones(basis, &homes, &recorded, status.dns_zone_id),
+        record_names: names.unwrap_or_default(),
         services: services.collect(),
-        identity,
-        account,
-        vpc,
-        zone_account,
+        endpoint_ids: ids.cloned().collect(),
+        homes,
+    }
+}
+
+/// Where the control plane has its guest, and where that was when the intent was recorded.
+fn homes(basis: Basis<'_>, recorded: &CpoIntent) -> Vec<Home> {
+    let before = home_recorded(recorded);
+    match &basis.inputs.guest {
+        Ok(guest) => {
+            let now = Home {
+                identity: guest.identity.clone(),
+                account: guest.account.clone(),
+                vpc: guest.vpc.clone(),
+                zone_account: guest.zone_account.clone(),
+            };
+            let before = before.filter(|home| home.identity == now.identity && *home != now);
+            std::iter::once(now).chain(before).collect()
+        }
+        Err(_) => before.into_iter().collect(),
+    }
+}
+
+fn home_recorded(recorded: &CpoIntent) -> Option<Home> {
+    Some(Home {
+        identity: recorded.identity(),
+        account: recorded.scope()?,
+        vpc: recorded.vpc()?.to_owned(),
+        zone_account: recorded.zone_scope()?,
     })
 }
 
-fn here(guest: &Guest) -> (Identity, Scope, String, Scope) {
-    (
-        guest.identity.clone(),
-        guest.account.clone(),
-        guest.vpc.clone(),
-        guest.zone_account.clone(),
-    )
+/// The zones in which records may be: that which is recorded, else that which the status shows, and that which is given.
+fn zones(basis: Basis<'_>, homes: &[Home], recorded: &CpoIntent, shown: Option<String>) -> BTreeSet<(Scope, String)> {
+    let account = homes.first().map(|home| &home.zone_account);
+    let in_account = |zone: String| Some((account?.clone(), zone));
+    let known = recorded.zone_id().map(str::to_owned);
+    let known = match (known, recorded.zone_scope()) {
+        (Some(zone), Some(account)) => Some((account, zone)),
+        _ => shown.and_then(in_account),
+    };
+    let given = basis.inputs.guest.as_ref().ok().and_then(|guest| guest.zone.clone());
+    let all = known.into_iter().chain(given.and_then(in_account));
+    all.filter(|(_, zone)| is_zone_id(zone)).collect()
 }
 
 /// The names of the custom resource's records: of those that it can have, all that are recorded, shown or desired.

@@ -147,6 +147,12 @@ impl CpoIntent {
         scope(account, &self.region)
     }
 
+    /// Whether the endpoint was recorded in another VPC or account than this one.
+    pub fn is_elsewhere(&self, account: &Scope, vpc: &str) -> bool {
+        let recorded = self.scope().zip(self.vpc());
+        recorded.is_some_and(|(known, known_vpc)| known != *account || known_vpc != vpc)
+    }
+
     /// The id of the guest's VPC.
     pub fn vpc(&self) -> Option<&str> {
         Some(self.vpc.as_str()).filter(|id| is_id("vpc", id))

@@ -39,6 +39,12 @@ pub fn endpoint_failed() -> Problem {
     polled(Reason::EndpointFailed, text)
 }
 
+/// The guest is in another VPC or account than when the endpoint was made.
+pub fn guest_moved() -> Problem {
+    let text = "the guest's VPC or account has changed; delete the custom resource to have the endpoint there";
+    Problem::new(Reason::ConfigurationChanged, text)
+}
+
 /// Nobody has named a subnet.
 pub fn no_subnets() -> Problem {
     let text = "no NodePool names a subnet, and spec.subnetIDs is empty";

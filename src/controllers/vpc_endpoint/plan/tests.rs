@@ -252,6 +252,20 @@ fn recorded_intent_of_another_cluster_does_not_count() {
 }
 
 #[test]
+fn guest_in_another_vpc_gets_no_second_endpoint() {
+    let mut sample = Sample::ready();
+    let intent = super::recorded(sample.basis(), sample.guest());
+    sample.records_intent(&intent);
+    sample.inputs.guest.as_mut().unwrap().vpc = "vpc-0aaaaaaaaaaaaaaaa".to_owned();
+    let decision = build(sample.basis()).unwrap();
+    assert!(decision.steps.is_empty());
+    assert_eq!(
+        decision.problem.map(|problem| problem.reason),
+        Some(Reason::ConfigurationChanged)
+    );
+}
+
+#[test]
 fn forged_list_of_services_makes_few_reads() {
     let mut sample = Sample::ready();
     let name = |at: usize| format!("com.amazonaws.vpce.us-east-1.vpce-svc-{at:017x}");

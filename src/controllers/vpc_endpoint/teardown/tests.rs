@@ -142,12 +142,52 @@ fn path_of_a_cluster_that_is_public_now_is_deleted() {
     );
 }
 
+/// Somebody removed what was recorded and shown.
 #[test]
-fn nothing_is_read_where_nothing_was_made() {
-    let mut sample = Sample::new();
+fn group_is_deleted_though_nothing_is_recorded_or_shown() {
+    let mut sample = Sample::ready();
     sample.cr.status = None;
     let decision = teardown(sample.basis()).unwrap();
-    assert!(decision.steps.is_empty() && decision.nothing_left());
+    assert_eq!(verbs(&decision), [(Kind::SecurityGroup, Verb::Delete)]);
+}
+
+#[test]
+fn records_are_recognised_by_the_id_of_the_endpoint_alone() {
+    let mut sample = Sample::ready();
+    sample.observes(endpoint_slot(SERVICE), Observed::Absent);
+    let decision = teardown(sample.basis()).unwrap();
+    assert!(verbs(&decision).contains(&(Kind::Records, Verb::Delete)));
+}
+
+#[test]
+fn what_lies_where_the_guest_was_before_is_deleted_too() {
+    let mut sample = Sample::ready();
+    let intent = recorded(&sample);
+    sample.records_intent(&intent);
+    let guest = sample.inputs.guest.as_mut().unwrap();
+    guest.vpc = "vpc-0aaaaaaaaaaaaaaaa".to_owned();
+    let (account, vpc, group) = (
+        guest.account.clone(),
+        guest.vpc.clone(),
+        "example-x7k2p-vpce-private-router",
+    );
+    sample.observes(Slot::vpc_endpoint(&account, &vpc, SERVICE), Observed::Absent);
+    sample.observes(Slot::security_group(&account, &vpc, group), Observed::Absent);
+    let decision = teardown(sample.basis()).unwrap();
+    assert!(verbs(&decision).contains(&(Kind::VpcEndpoint, Verb::Delete)));
+}
+
+#[test]
+fn forged_zone_in_the_status_is_not_read_beside_a_recorded_one() {
+    let mut sample = Sample::ready();
+    let intent = recorded(&sample);
+    sample.records_intent(&intent);
+    sample.cr.status.as_mut().unwrap().dns_zone_id = Some("ZAAAAAAAA".to_owned());
+    let decision = teardown(sample.basis()).unwrap();
+    assert_eq!(
+        decision.steps.iter().filter(|step| step.kind == Kind::Records).count(),
+        1
+    );
 }
 
 #[rstest]
@@ -173,7 +213,7 @@ fn forged_intent_makes_no_more_reads_than_a_real_one() {
         ..recorded(&sample)
     };
     sample.records_intent(&forged);
-    let services = remains(sample.basis()).unwrap().services;
+    let services = remains(sample.basis()).services;
     assert!(services.len() <= MOST_FORMER + 2, "{}", services.len());
     assert!(services.contains(&name(9_999)), "the last ones count");
 }
