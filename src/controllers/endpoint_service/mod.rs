@@ -38,6 +38,7 @@ use crate::controllers::report::Report;
 use crate::hypershift::cluster_index::ClusterIndex;
 use crate::hypershift::node_pools::NodePools;
 use crate::runtime::call::ReconcileError;
+use crate::runtime::event::Event;
 use crate::runtime::reconcile::{ReconcileOutcome, Reconciler};
 use crate::runtime::requeue::Requeue;
 
@@ -215,4 +216,8 @@ impl CustomResourceReconciler for EndpointServiceController {
     }
 
     fn expedite(&self, _: &Context, _: Lifecycle, _: &AWSEndpointService, _: &Decision) {}
+
+    fn last_events(&self, inputs: &Self::Inputs, decision: &Decision) -> Vec<Event> {
+        reports::last_events(inputs, decision)
+    }
 }

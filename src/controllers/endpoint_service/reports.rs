@@ -6,7 +6,11 @@ use kube::{Api, Resource, ResourceExt};
 use super::inputs::EndpointServiceInputs;
 use super::plan::subnets;
 use crate::api::AWSEndpointService;
+use crate::aws::cloud::Aws;
+use crate::controllers::aws::Decision;
 use crate::controllers::aws::access::Context;
+use crate::controllers::event;
+use crate::hypershift::identity::DeletedCluster;
 use crate::metrics::{KubeResource, KubeVerb};
 use crate::runtime::call::{ReconcileError, changing};
 use crate::runtime::event::{Event, What};
@@ -35,22 +39,34 @@ pub(super) async fn delete(cx: &Context, cr: &AWSEndpointService, why: &str) -> 
     Err(ReconcileError::Gone)
 }
 
+/// The Events of a release after which nothing is left, as far as anything was read.
+pub(super) fn last_events(inputs: &EndpointServiceInputs, decision: &Decision) -> Vec<Event> {
+    match (&inputs.identity, &inputs.deleted_cluster) {
+        (Err(_), DeletedCluster::OfAnother) => vec![event::not_read::<Aws>(
+            "the ids that are known belong to another HostedCluster",
+        )],
+        (Err(_), DeletedCluster::Unknown) => vec![event::not_read::<Aws>("nothing tells which cluster it was of")],
+        _ if decision.steps.is_empty() => vec![event::not_read::<Aws>("nothing tells which load balancer it had")],
+        _ => event::released(decision),
+    }
+}
+
 /// Emits Events about what is not as somebody may expect: subnets that are left out, and who may connect.
 pub(super) async fn left_out(cx: &Context, cr: &AWSEndpointService, inputs: &EndpointServiceInputs) {
     let events = &cx.runtime.events;
     let object = cr.object_ref(&());
     events
-        .stands(&object, "subnets", event(&subnets(cr, inputs).complaints))
+        .stands(&object, "subnets", complaint(&subnets(cr, inputs).complaints))
         .await;
     let principals = inputs
         .principals
         .as_ref()
         .map(|principals| principals.complaints.as_slice());
     events
-        .stands(&object, "principals", event(principals.unwrap_or_default()))
+        .stands(&object, "principals", complaint(principals.unwrap_or_default()))
         .await;
 }
 
-fn event(complaints: &[String]) -> Option<Event> {
+fn complaint(complaints: &[String]) -> Option<Event> {
     (!complaints.is_empty()).then(|| Event::new(What::Refused, complaints.join("; ")))
 }

@@ -21,15 +21,18 @@ use self::inputs::VpcEndpointInputs;
 use self::plan::Basis;
 use crate::api::AWSEndpointService;
 use crate::api::markers::aws::SERVICES;
+use crate::aws::cloud::Aws;
 use crate::aws::region::Region;
 use crate::controllers::aws::access::Context;
 use crate::controllers::aws::{Decision, Facts, Needs, Outcome};
 use crate::controllers::decision::{Lifecycle, deleted_at};
 use crate::controllers::driver::Driver;
+use crate::controllers::event;
 use crate::controllers::preview::{Fact, FinalizerChange};
 use crate::controllers::reconciler::CustomResourceReconciler;
 use crate::controllers::report::Report;
 use crate::runtime::call::ReconcileError;
+use crate::runtime::event::Event;
 use crate::runtime::reconcile::{ReconcileOutcome, Reconciler};
 use crate::runtime::requeue::Requeue;
 
@@ -175,4 +178,11 @@ impl CustomResourceReconciler for VpcEndpointController {
     }
 
     fn expedite(&self, _: &Context, _: Lifecycle, _: &AWSEndpointService, _: &Decision) {}
+
+    fn last_events(&self, _: &Self::Inputs, decision: &Decision) -> Vec<Event> {
+        if decision.steps.is_empty() {
+            return vec![event::not_read::<Aws>("nothing tells where the endpoint was")];
+        }
+        event::released(decision)
+    }
 }

@@ -7,10 +7,12 @@ use crate::aws::cloud::Observed;
 use crate::aws::kinds::Kind;
 use crate::aws::slot::Slot;
 use crate::controllers::aws::Step;
+use crate::controllers::endpoint_service::reports;
 use crate::controllers::endpoint_service::samples::{
     CLUSTER_ID, NAME, Sample, account, endpoint_service, identity, service,
 };
 use crate::engine::plan::Verb;
+use crate::runtime::event::What;
 
 const DELETED: &str = "2026-01-01T00:00:00Z";
 
@@ -146,6 +148,8 @@ fn nothing_is_deleted_for_a_cluster_that_is_not_known(#[case] cluster: DeletedCl
     sample.inputs.deleted_cluster = cluster;
     let decision = teardown(sample.basis(), soon()).unwrap();
     assert!(decision.steps.is_empty() && decision.nothing_left());
+    let events = reports::last_events(&sample.inputs, &decision);
+    assert!(events.iter().all(|event| event.what == What::Released), "{events:?}");
 }
 
 #[test]
