@@ -23,3 +23,4 @@ mod sim;
 mod stale;
 mod strangers;
 mod tags;
+mod whole;
