@@ -15,6 +15,8 @@ pub use self::shared::{SharedAwsEnv, situation};
 use crate::aws_sim::{self, AwsOracle, AwsSim, CPO_ACCOUNT, Caller, HO_ACCOUNT, Identity, REGION, TOKEN_AUDIENCE};
 use crate::azure_sim::Preset;
 use crate::crds::Platform;
+use crate::hyperlink::Role;
+use crate::hyperlink::aws::lease;
 use crate::kubeconfig::Access;
 use crate::run_dir::RunDir;
 use crate::{ControlPlane, hosted_cluster, roles};
@@ -96,14 +98,23 @@ impl AwsEnv {
     ///
     /// The API server refuses.
     pub async fn create_leases(&self) -> Result<()> {
+        for role in [Role::Ho, Role::Cpo] {
+            self.create_lease(&lease(role, None)).await?;
+        }
+        Ok(())
+    }
+
+    /// Creates the lease of this name without a holder.
+    ///
+    /// # Errors
+    ///
+    /// The API server refuses.
+    pub async fn create_lease(&self, name: &str) -> Result<()> {
         let namespace = self.hyperlink_namespace();
-        let lease = |role| {
-            json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-                "metadata": {"namespace": namespace, "name": format!("hyperlink-{role}-aws")}, "spec": {}})
-        };
+        let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"namespace": namespace, "name": name}, "spec": {}});
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-        let text = format!("{namespace}\n---\n{}\n---\n{}", lease("ho"), lease("cpo"));
-        self.apply_yaml(&text).await.map(drop)
+        self.apply_yaml(&format!("{namespace}\n---\n{lease}")).await.map(drop)
     }
 
     /// The test control plane.

@@ -1,7 +1,7 @@
 //! Runs the real executable as one role of Hyperlink, as a Deployment would: with a ServiceAccount that has the shipped
 //! rights and nothing else, and with HyperShift's environment variables.
 
-mod aws;
+pub mod aws;
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -39,18 +39,19 @@ pub async fn install_in(access: &Access, dir: &Path, namespace: &str, prefix: &s
     Ok(())
 }
 
-/// Creates the ServiceAccount of one role for clusters on AWS, and gives it the rights that are shipped for it.
+/// Creates the ServiceAccount of one role for clusters on AWS, and gives it the rights that are shipped for it and for
+/// the lease of this name.
 ///
 /// # Errors
 ///
 /// As [`install`].
-pub async fn install_on_aws(control_plane: &ControlPlane, role: Role) -> Result<Access> {
+pub async fn install_on_aws(control_plane: &ControlPlane, role: Role, lease: &str) -> Result<Access> {
     let account = format!("{}-aws", role.as_str());
     let access = control_plane.service_account(NAMESPACE, &account).await?;
     let file = format!("role-{account}.yaml");
     let admin = control_plane.admin();
     apply(admin, &file, "ClusterRole", &account, NAMESPACE, "").await?;
-    install_lease(admin, &account, &format!("hyperlink-{account}"), NAMESPACE, "").await?;
+    install_lease(admin, &account, lease, NAMESPACE, "").await?;
     Ok(access)
 }
 

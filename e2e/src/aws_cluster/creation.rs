@@ -15,13 +15,22 @@ impl AwsHostedCluster {
     ///
     /// AWS or the API server refuses, or the Service gets no host name.
     pub async fn create(&self, env: &AwsEnv) -> Result<()> {
+        self.create_objects(env).await?;
+        self.create_custom_resource(env).await
+    }
+
+    /// Creates everything that Hyperlink begins with where the CPO role runs, which creates the custom resource.
+    ///
+    /// # Errors
+    ///
+    /// AWS or the API server refuses.
+    pub async fn create_objects(&self, env: &AwsEnv) -> Result<()> {
         self.create_guest_network(env).await?;
         self.create_namespaces(env).await?;
         self.create_hosted_cluster(env).await?;
         self.create_node_pools(env).await?;
         let owner = self.create_control_plane(env).await?;
-        self.create_service(env, Some(&owner)).await?;
-        self.create_custom_resource(env).await
+        self.create_service(env, Some(&owner)).await
     }
 
     /// Creates the workers' network and the internal hosted zone in AWS, as an installer does.
@@ -56,8 +65,16 @@ impl AwsHostedCluster {
         oracle.drift_delete(&Self::arn(&format!("vpc/{}", self.vpc()))).await
     }
 
-    fn zone_arn(&self) -> String {
+    /// ARN of the internal hosted zone.
+    pub fn zone_arn(&self) -> String {
         format!("arn:aws:route53:::hostedzone/{}", self.zone())
+    }
+
+    /// ARNs of what the installer has created.
+    pub fn network_arns(&self) -> Vec<String> {
+        let subnets = self.subnets().map(|id| Self::arn(&format!("subnet/{id}")));
+        let others = [self.zone_arn(), Self::arn(&format!("vpc/{}", self.vpc()))];
+        others.into_iter().chain(subnets).collect()
     }
 
     /// Creates the namespaces of the HostedCluster and of the control plane.

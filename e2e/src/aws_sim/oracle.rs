@@ -6,6 +6,7 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::Identity;
 use crate::control_api::ControlApi;
 use crate::test_env::Reachable;
 
@@ -32,6 +33,23 @@ pub struct AwsCall {
 }
 
 impl AwsCall {
+    /// The action: `CreateVpcEndpoint`.
+    pub fn action(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Whether the call asks for a change, refused or not.
+    pub fn is_write(&self) -> bool {
+        const READS: [&str; 4] = ["Describe", "List", "Get", "Assume"];
+        !READS.iter().any(|read| self.action().starts_with(read))
+    }
+
+    /// Whether the caller is this user, or a session of this role.
+    pub fn is_of(&self, user: &Identity, role: &str) -> bool {
+        let name = role.rsplit('/').next().unwrap_or(role);
+        self.principal == user.arn() || self.principal.contains(&format!(":assumed-role/{name}/"))
+    }
+
     /// Whether the caller's policies do not allow the call, or AWS does not know the caller.
     pub fn is_denied(&self) -> bool {
         const CODES: [&str; 5] = [

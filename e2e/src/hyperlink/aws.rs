@@ -10,6 +10,15 @@ use crate::{AwsEnv, roles};
 /// Nothing answers there: no test runs on a machine of EC2.
 const NO_INSTANCE_METADATA: &str = "http://127.0.0.1:9";
 
+/// The name of the lease of a role for clusters on AWS, in one namespace or in all.
+pub fn lease(role: Role, namespace: Option<&str>) -> String {
+    let name = format!("hyperlink-{}-aws", role.as_str());
+    match namespace {
+        Some(namespace) => format!("{name}-{namespace}"),
+        None => name,
+    }
+}
+
 impl Hyperlink {
     /// Starts one role for clusters on AWS, with a ServiceAccount that has the shipped rights and nothing else, and
     /// waits until it serves its probes. `name` distinguishes several processes of one role; `flags` replace the
@@ -19,7 +28,9 @@ impl Hyperlink {
     ///
     /// The build fails or the process ends; the error holds the end of its log.
     pub async fn start_on_aws(env: &AwsEnv, role: Role, name: &str, flags: &[(&str, &str)]) -> Result<Self> {
-        let account = roles::install_on_aws(env.control_plane(), role).await?;
+        let namespace = flags.iter().find(|(flag, _)| *flag == "namespace");
+        let lease = lease(role, namespace.map(|(_, namespace)| *namespace));
+        let account = roles::install_on_aws(env.control_plane(), role, &lease).await?;
         let (aws, credentials) = (env.aws(), env.credentials());
         let credentials = match role {
             Role::Ho => &credentials.ho,
