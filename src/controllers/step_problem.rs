@@ -17,6 +17,7 @@ pub fn step_problem<C: Cloud>(step: &Step<C>, outcome: &Outcome<C>, failure: Rea
         (Outcome::Nothing, Why::InUse(_)) => return None,
         (Outcome::Nothing | Outcome::Reached(_), Why::UpToDate) => return None,
         (Outcome::Ready, why) if !matches!(why, Why::Replace(_)) => return None,
+        (Outcome::Nothing, Why::Unread(error)) if error.class() == Class::Gone => missed(&subject, failure),
         (Outcome::Nothing, Why::Unread(error)) => Problem::unread(reason_of(error, failure), &subject, error),
         (Outcome::Failed(error), _) | (Outcome::Nothing, Why::Error(error)) => {
             Problem::error(reason_of(error, failure), &subject, error)
@@ -37,6 +38,20 @@ pub fn step_problem<C: Cloud>(step: &Step<C>, outcome: &Outcome<C>, failure: Rea
         _ => Problem::new(Reason::Provisioning, format!("{subject} is being provisioned")),
     };
     Some(problem)
+}
+
+/// The problem of a resource that one read did not find, which is no proof yet.
+fn missed(subject: &str, failure: Reason) -> Problem {
+    let reason = match failure {
+        Reason::DeletionFailed => Reason::Deleting,
+        _ => Reason::Provisioning,
+    };
+    let text = format!("{subject} was not found, a second read confirms that");
+    Problem {
+        class: Some(Class::Gone),
+        unread: true,
+        ..Problem::new(reason, text)
+    }
 }
 
 /// Whether a step that is not complete deletes its resource; `failure` is the reason if it fails.
@@ -134,12 +149,17 @@ pub(super) mod tests {
         )
     }
 
+    fn gone() -> ArmError {
+        ArmError::from_json(404, &json!({"error": {"code": "ResourceNotFound"}}), None)
+    }
+
     #[rstest]
     #[case::ready(Why::Absent, Outcome::Ready, None)]
     #[case::up_to_date(Why::UpToDate, Outcome::Nothing, None)]
     #[case::under_way(Why::Absent, Outcome::Accepted, Some((Reason::Provisioning, "private_endpoint pe is being provisioned")))]
     #[case::refused_by_azure(Why::Absent, Outcome::Failed(denied()), Some((Reason::PrivateEndpointCreationFailed, "private_endpoint pe: AuthorizationFailed: check the role assignments of the identity")))]
     #[case::unreadable(Why::Error(denied()), Outcome::Nothing, Some((Reason::PrivateEndpointCreationFailed, "private_endpoint pe: AuthorizationFailed: check the role assignments of the identity")))]
+    #[case::missed(Why::Unread(gone()), Outcome::Nothing, Some((Reason::Provisioning, "private_endpoint pe was not found, a second read confirms that")))]
     #[case::foreign(Why::NotOurs, Outcome::Nothing, Some((Reason::NotOurs, "private_endpoint pe exists and does not belong to this cluster")))]
     #[case::used_by_others(Why::InUse("links of others"), Outcome::Nothing, None)]
     #[case::old_one_deleted(Why::Replace(vec!["x"]), Outcome::Ready, Some((Reason::Provisioning, "private_endpoint pe is being replaced: x")))]
