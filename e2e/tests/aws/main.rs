@@ -4,6 +4,7 @@
 mod both;
 mod cpo;
 mod environment;
+mod heal;
 mod ho;
 mod identities;
 mod principals;
