@@ -7,6 +7,7 @@ mod creation;
 mod custom_resource;
 mod deletion;
 mod objects;
+mod reference;
 
 use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};

@@ -43,20 +43,25 @@ impl AwsHostedCluster {
         })
         .await?;
         let endpoint = created.text("vpcEndpointId").context("no id")?.to_owned();
-        let dns_name = eventually("the endpoint is available", env.patience(), || async {
-            let found = cpo
-                .ec2("DescribeVpcEndpoints", &[("VpcEndpointId.1", &endpoint)])
-                .await?;
-            let found = found.ok()?;
-            ensure!(found.text("state") == Some("available"), "{}", found.body);
-            found.text("dnsName").map(str::to_owned).context("no DNS name")
-        })
-        .await?;
+        let dns_name = self.is_connected(env, &cpo, &endpoint).await?;
         self.write_records(&cpo, &dns_name).await?;
         Ok(Connection {
             endpoint,
             security_group,
         })
+    }
+
+    /// Waits until an endpoint is available, and returns its first DNS name.
+    pub(super) async fn is_connected(&self, env: &AwsEnv, cpo: &Caller, endpoint: &str) -> Result<String> {
+        eventually("the endpoint is available", env.patience(), || async {
+            let found = cpo
+                .ec2("DescribeVpcEndpoints", &[("VpcEndpointId.1", endpoint)])
+                .await?;
+            let found = found.ok()?;
+            ensure!(found.text("state") == Some("available"), "{}", found.body);
+            found.text("dnsName").map(str::to_owned).context("no DNS name")
+        })
+        .await
     }
 
     /// Deletes the endpoint, and waits until it is not listed any more. Group and records stay.
@@ -96,7 +101,7 @@ impl AwsHostedCluster {
         Ok(id)
     }
 
-    async fn write_records(&self, cpo: &Caller, dns_name: &str) -> Result<()> {
+    pub(super) async fn write_records(&self, cpo: &Caller, dns_name: &str) -> Result<()> {
         let zone = self.zone_name();
         let names = [format!("api.{zone}"), format!("*.apps.{zone}")];
         let change = |name: &String| {

@@ -8,6 +8,7 @@ mod heal;
 mod ho;
 mod identities;
 mod principals;
+mod take_over;
 
 use std::time::Duration;
 

@@ -1,0 +1,95 @@
+//! A cluster that HyperShift's own controllers have served: both roles change nothing of it, and at rest they hardly
+//! call.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use e2e::bench::audit::Audit;
+use e2e::hosted_cluster::conditions;
+use e2e::hyperlink::Role;
+use e2e::{eventually, scenario};
+use kube::api::DynamicObject;
+use serde_json::Value;
+
+use crate::SOON;
+use crate::both::{Both, is_of};
+
+/// What stands for the five minutes of the default of `--resync`.
+const FIVE_MINUTES: Duration = Duration::from_secs(5);
+/// What stands for the 45 minutes of the default of `--record-resync`.
+const RECORD_RESYNC: &str = "45s";
+/// How many times five minutes are measured: all records are read once meanwhile.
+const TIMES: u32 = 9;
+/// The most calls of the CPO role in all that time: two and a half in five minutes.
+const MOST_CALLS: usize = 22;
+
+#[test]
+fn path_made_by_hypershift_is_taken_over_unchanged() {
+    scenario(async {
+        let mut both = Both::without_roles("taken", "5s").await?;
+        both.cluster.create(&both.env).await?;
+        both.cluster.serve_as_hypershift(&both.env).await?;
+        both.cluster.becomes_reachable(&both.env, SOON).await?;
+        let (since, before) = (both.env.oracle().last_call().await?, both.in_aws().await?);
+        both.record_resync = RECORD_RESYNC;
+        both.start_role(Role::Ho).await?;
+        both.start_role(Role::Cpo).await?;
+        both.has_read_everything(since).await?;
+        ensure_at_rest(&both).await?;
+        let writes = both.writes(since).await?;
+        ensure!(writes.is_empty(), "{writes:?}");
+        ensure!(both.in_aws().await? == before, "AWS is not as it was");
+        both.ensure_no_denied_call().await?;
+
+        both.cluster.delete(&both.env, SOON).await?;
+        both.nothing_is_left().await?;
+        both.stop().await
+    });
+}
+
+/// Fails if the roles write anything, or if CPO calls more often than at most.
+async fn ensure_at_rest(both: &Both) -> Result<()> {
+    let audit = Audit::begin(both.env.control_plane().audit_log())?;
+    let since = both.env.oracle().last_call().await?;
+    tokio::time::sleep(FIVE_MINUTES * TIMES).await;
+    let calls = both.calls(since).await?;
+    let count = |role| calls.iter().filter(|call| is_of(role, call)).count();
+    let (ho, cpo) = (count(Role::Ho), count(Role::Cpo));
+    println!("in {TIMES} times five minutes: {ho} calls of ho, {cpo} of cpo");
+    ensure!(cpo <= MOST_CALLS, "{cpo} calls of cpo");
+    let writes = both.writes(since).await?;
+    ensure!(writes.is_empty(), "{writes:?}");
+    let writes = audit.writes()?;
+    ensure!(writes.is_empty(), "{writes:?}");
+    Ok(())
+}
+
+impl Both {
+    /// Everything in AWS, as it is.
+    async fn in_aws(&self) -> Result<Vec<Value>> {
+        self.env.oracle().resources("arn:").await
+    }
+
+    /// Waits until each role has taken over: both have read AWS, and have recorded what they serve.
+    async fn has_read_everything(&self, since: u64) -> Result<()> {
+        let client = self.env.client()?;
+        eventually("both roles serve the cluster", SOON, || async {
+            let found = self.cluster.get_custom_resource(&client).await?;
+            ensure!(found.as_ref().is_some_and(is_served), "{found:?}");
+            let calls = self.calls(since).await?;
+            let reads = |action| calls.iter().any(|call| call.action() == action);
+            ensure!(reads("ListResourceRecordSets") && reads("DescribeVpcEndpointServicePermissions"));
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// Whether both roles have recorded what they serve, and report it as available.
+fn is_served(found: &DynamicObject) -> bool {
+    let annotations = found.metadata.annotations.clone().unwrap_or_default();
+    let recorded = ["ho-intent", "cpo-intent"]
+        .iter()
+        .all(|name| annotations.contains_key(&format!("hyperlink.hypershift.openshift.io/{name}")));
+    recorded && conditions(found).iter().all(|one| one.status == "True")
+}
