@@ -7,6 +7,7 @@ mod environment;
 mod heal;
 mod ho;
 mod identities;
+mod killed;
 mod principals;
 mod take_over;
 
