@@ -80,3 +80,13 @@ fn group_that_another_refers_to_is_kept() {
     aws.ec2(&consumer(), "RevokeSecurityGroupIngress", &refers).ok();
     aws.ec2(&consumer(), "DeleteSecurityGroup", &[("GroupId", &one)]).ok();
 }
+
+#[test]
+fn endpoint_removed_behind_everybodys_back_holds_no_group() {
+    let mut aws = TestAws::default();
+    let service = aws.service();
+    let (endpoint, group) = aws.endpoint(&service);
+    let arn = format!("arn:aws:ec2:{REGION}:222222222222:vpc-endpoint/{endpoint}");
+    assert!(aws.aws.delete_resource(aws.now, &arn));
+    aws.ec2(&consumer(), "DeleteSecurityGroup", &[("GroupId", &group)]).ok();
+}

@@ -188,7 +188,7 @@ fn load_balancer(state: &State, now: Timestamp, arn: &Arn, mut balancer: LoadBal
     Ok(balancer)
 }
 
-/// Removes a thing; whether it was there.
+/// Removes a thing, an endpoint with its network interfaces; whether it was there.
 pub(crate) fn delete(state: &mut State, id: &str) -> bool {
     let Some(arn) = Arn::parse(id) else {
         return false;
@@ -200,7 +200,10 @@ pub(crate) fn delete(state: &mut State, id: &str) -> bool {
         "security-group" => state.groups.remove(key).is_some(),
         "network-interface" => state.interfaces.remove(key).is_some(),
         "vpc-endpoint-service" => state.endpoint_services.remove(key).is_some(),
-        "vpc-endpoint" => state.endpoints.remove(key).is_some(),
+        "vpc-endpoint" => {
+            state.interfaces.retain(|_, interface| interface.endpoint != *key);
+            state.endpoints.remove(key).is_some()
+        }
         "loadbalancer" => state.load_balancers.remove(id).is_some(),
         "hostedzone" => state.zones.remove(key).is_some(),
         _ => false,
