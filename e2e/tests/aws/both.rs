@@ -26,7 +26,6 @@ pub(crate) struct Both {
     pub(crate) env: Arc<AwsEnv>,
 }
 
-
 impl Both {
     /// Starts an environment, creates the network of a cluster's guest, and starts both roles.
     pub(crate) async fn start(name: &str, resync: &'static str) -> Result<Self> {

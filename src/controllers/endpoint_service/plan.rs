@@ -195,7 +195,8 @@ fn add_service_step(
     if step.verb == Verb::Delete {
         service::disconnect_first(basis, &mut step, decision)?;
     }
-    if let Some(body) = step.ready() {
+    // Also of one that is never ready: with its client token AWS creates no other one.
+    if let Some(body) = step.found.as_ref().filter(|_| !step.left()) {
         recorded.endpoint_service_id = Some(Aws::instance(body).to_owned());
     }
     decision.steps.push(step);

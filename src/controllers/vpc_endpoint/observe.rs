@@ -10,8 +10,8 @@ use super::inputs::{Guest, Roles, VpcEndpointInputs};
 use crate::api::AWSEndpointService;
 use crate::api::hypershift::AwsPlatform;
 use crate::api::markers::CPO_INTENT;
-use crate::aws::slot::Slot;
 use crate::aws::account_roles::AccountRoles;
+use crate::aws::slot::Slot;
 use crate::controllers::aws::access::Context;
 use crate::hypershift::aws::ids::is_id;
 use crate::hypershift::aws::intent::CpoIntent;
@@ -64,8 +64,8 @@ fn note_recorded(cx: &Context, cr: &AWSEndpointService, guest: &Guest, recorded:
     }
 }
 
-/// The roles by account: those of the guest, and where it has none, those that are recorded. In the process' own account
-/// none is assumed that the guest does not name any more.
+/// The roles by account: those of the guest, and where it has none, those that are recorded. In the process' own
+/// account none is assumed that the guest does not name any more.
 fn assumed<'a>(guest: Option<&'a Guest>, recorded: &'a Roles, own: &'a str) -> BTreeMap<&'a str, AccountRoles> {
     let mut assumed: BTreeMap<&str, AccountRoles> = recorded.by_account().into_iter().collect();
     if let Some(guest) = guest {

@@ -205,7 +205,8 @@ impl Building<'_> {
         desired.client_token = client_token(&uid, Kind::VpcEndpoint, &self.recorded.endpoint_nonce);
         let step = ensure_present(&desired, observed);
         let name = step.ready().and_then(dns_name).map(str::to_owned);
-        if let Some(body) = step.ready() {
+        // Also of one that is never ready: with its client token AWS creates no other one.
+        if let Some(body) = step.found.as_ref().filter(|_| !step.left()) {
             self.recorded.endpoint_id = Some(Aws::instance(body).to_owned());
         }
         self.decision.problem = step

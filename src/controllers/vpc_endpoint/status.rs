@@ -46,13 +46,15 @@ pub(super) fn after_build(cr: &AWSEndpointService, decision: &Decision, outcomes
     }
 }
 
-/// Adds the id of a resource: as it is while it is ready, null once it is known not to be there.
+/// Adds the id of a resource: as it is once it is there, ready or not, null once it is known not to be there.
 fn add_id(fields: &mut Map<String, Value>, field: &str, decision: &Decision, kind: Kind) {
-    let step = decision.steps.iter().rfind(|step| step.kind == kind);
-    if let Some(body) = step.and_then(Step::ready) {
-        fields.insert(field.into(), json!(Aws::instance(body)));
-    } else if step.is_some_and(|step| matches!(step.why, Why::Absent | Why::Replace(_) | Why::NotOurs)) {
+    let Some(step) = decision.steps.iter().rfind(|step| step.kind == kind) else {
+        return;
+    };
+    if matches!(step.why, Why::Absent | Why::Replace(_) | Why::NotOurs) {
         fields.insert(field.into(), Value::Null);
+    } else if let Some(body) = step.found.as_ref().filter(|_| !step.left()) {
+        fields.insert(field.into(), json!(Aws::instance(body)));
     }
 }
 

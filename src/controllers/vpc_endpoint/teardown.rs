@@ -182,7 +182,8 @@ fn home_recorded(recorded: &CpoIntent) -> Option<Home> {
     })
 }
 
-/// The zones in which records may be: that which is recorded, else that which the status shows, and that which is given.
+/// The zones in which records may be: that which is recorded, else that which the status shows, and that which is
+/// given.
 fn zones(basis: Basis<'_>, homes: &[Home], recorded: &CpoIntent, shown: Option<String>) -> BTreeSet<(Scope, String)> {
     let account = homes.first().map(|home| &home.zone_account);
     let in_account = |zone: String| Some((account?.clone(), zone));
