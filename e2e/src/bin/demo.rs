@@ -1,10 +1,13 @@
 //! `make demo`: PRESET=fast|recorded chooses how long Azure takes, VARIANT=router|oauth how the cluster publishes its
-//! services. KEEP=1 leaves everything running.
+//! services, VARIANT=aws a simulated AWS. KEEP=1 leaves everything running.
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use e2e::azure_sim::Preset;
+use e2e::demo::aws::AwsStage;
+use e2e::demo::azure::AzureStage;
+use e2e::demo::stage::Stage;
 use e2e::demo::{Demo, Variant};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -34,7 +37,14 @@ async fn run() -> Result<()> {
 }
 
 async fn play(preset: Preset, variant: Variant, keep: bool) -> Result<()> {
-    let mut demo = Demo::start(preset, variant).await?;
+    match variant {
+        Variant::Router | Variant::OAuth => play_on::<AzureStage>(preset, variant, keep).await,
+        Variant::Aws => play_on::<AwsStage>(preset, variant, keep).await,
+    }
+}
+
+async fn play_on<S: Stage>(preset: Preset, variant: Variant, keep: bool) -> Result<()> {
+    let mut demo = Demo::<S>::start(preset, variant).await?;
     let mut played = demo.play().await;
     if played.is_ok() && keep {
         played = demo.stay().await;

@@ -1,22 +1,23 @@
 //! The demo: one private hosted cluster comes up, stays, heals from drift and is deleted, on the real executable, a
-//! real API server and the simulated Azure. Each change is printed.
+//! real API server and a simulated cloud. Each change is printed.
 
+pub mod aws;
+pub mod azure;
 pub mod observed;
+pub mod stage;
 pub mod table;
 pub mod view;
 
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
-use serde_json::json;
+use anyhow::{Result, bail, ensure};
 
 use crate::azure_sim::Preset;
 use crate::control_plane::Listens;
-use crate::hosted_cluster::{HostedCluster, OAUTH};
-use crate::hyperlink::{Hyperlink, Role};
-use crate::test_env::TestEnv;
+use crate::hyperlink::Hyperlink;
 use observed::Observed;
+use stage::{Drift, Stage};
 use table::{Row, Table};
 use view::View;
 
@@ -26,18 +27,16 @@ const POLL: Duration = Duration::from_millis(100);
 /// How long the phase lasts in which nothing should change.
 const QUIET_TIME: Duration = Duration::from_secs(5);
 
-/// Hyperlink has to find drift while people watch, not after the default's minutes. The reads of private DNS that Azure
-/// grants in five minutes have to suffice as long as the demo stays.
-const RESYNC: &[(&str, &str)] = &[("resync", "5s"), ("record-resync", "5s")];
-
-/// How the demo's cluster publishes its services.
+/// The demo's cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Variant {
-    /// All services by the router.
+    /// On Azure, with all services by the router.
     #[default]
     Router,
-    /// OAuth by a load balancer of its own, and so with a private path of its own.
+    /// On Azure, with OAuth by a load balancer of its own, and so with a private path of its own.
     OAuth,
+    /// On AWS, with all services by the router.
+    Aws,
 }
 
 impl FromStr for Variant {
@@ -47,25 +46,22 @@ impl FromStr for Variant {
         match word {
             "router" => Ok(Self::Router),
             "oauth" => Ok(Self::OAuth),
-            _ => bail!("VARIANT is router or oauth"),
+            "aws" => Ok(Self::Aws),
+            _ => bail!("VARIANT is router, oauth or aws"),
         }
     }
 }
 
 /// A running demo.
-pub struct Demo {
-    test_env: TestEnv,
-    ho: Hyperlink,
-    cpo: Hyperlink,
-    client: kube::Client,
-    cluster: HostedCluster,
+pub struct Demo<S> {
+    stage: S,
     patience: Duration,
     view: View,
     observed: Observed,
     table: Table,
 }
 
-impl Demo {
+impl<S: Stage> Demo<S> {
     /// Builds what is missing and starts everything.
     ///
     /// # Errors
@@ -78,18 +74,18 @@ impl Demo {
         crate::control_plane::programs(Listens::OnLoopback)?;
         view.restart_clock();
         view.heading("The ground");
-        view.progress("etcd, kube-apiserver, kube-controller-manager, armsim");
-        let test_env = TestEnv::local(preset).await?;
-        view.line(&format!("API server  {}", test_env.control_plane().server()));
-        view.line(&format!("simulated Azure  {}", test_env.azure().arm));
+        view.progress(S::PROGRAMS);
+        let mut stage = S::start(preset, variant).await?;
+        let [server, cloud] = stage.addresses();
+        view.line(&format!("API server  {server}"));
+        view.line(&format!("simulated {}  {cloud}", S::CLOUD));
         view.progress("hyperlink run --role ho, hyperlink run --role cpo");
-        let ho = Hyperlink::start(&test_env, Role::Ho, "ho", RESYNC).await?;
-        let cpo = Hyperlink::start(&test_env, Role::Cpo, "cpo", RESYNC).await?;
+        stage.start_roles().await?;
         let patience = match preset {
-            Preset::Fast => Duration::from_secs(60),
+            Preset::Fast => S::PATIENCE,
             Preset::Recorded => Duration::from_secs(600),
         };
-        for process in [&ho, &cpo] {
+        for process in stage.roles() {
             process.ready(patience).await?;
             process.leading(patience).await?;
             let name = process.role().as_str();
@@ -99,22 +95,12 @@ impl Demo {
                 process.metrics_address()
             ));
         }
-        let mut cluster = HostedCluster::new(&test_env, "first-light").with_base_domain("apps.example.com");
-        if variant == Variant::OAuth {
-            cluster = cluster.with_oauth_load_balancer();
-        }
-        let client = test_env.client()?;
-        let (observed, table) = (Observed::default(), Table::default());
         Ok(Self {
-            test_env,
-            ho,
-            cpo,
-            client,
-            cluster,
+            stage,
             patience,
             view,
-            observed,
-            table,
+            observed: Observed::default(),
+            table: Table::of(S::API),
         })
     }
 
@@ -124,30 +110,21 @@ impl Demo {
     ///
     /// A phase does not end in time, or something is left behind.
     pub async fn play(&mut self) -> Result<()> {
-        let before = self.test_env.resource_ids().await?;
+        let before = self.stage.resource_ids().await?;
         self.come_up().await?;
         self.at_rest().await?;
-        self.heal_record().await?;
-        self.heal_removed("heal: the Private Endpoint is deleted", self.cluster.endpoint())
-            .await?;
-        self.heal_removed(
-            "heal: the Private Link Service is deleted",
-            self.cluster.link_service(&self.test_env),
-        )
-        .await?;
-        if self.cluster.services().contains(&OAUTH) {
-            self.heal_removed(
-                "heal: the endpoint of OAuth is deleted",
-                self.cluster.endpoint_of(OAUTH),
-            )
-            .await?;
+        for drift in self.stage.drifts()? {
+            self.heal(drift).await?;
         }
         self.delete(&before).await?;
-        let rss = |process: &Hyperlink| process.process().peak_rss().unwrap_or_default();
+        let rss = |process: &Hyperlink| {
+            let bytes = process.process().peak_rss().unwrap_or_default();
+            (process.role().as_str(), bytes)
+        };
+        let peak_rss: Vec<_> = self.stage.roles().into_iter().map(rss).collect();
         self.view.progress("");
         self.view.heading("In short");
-        self.view
-            .note(&self.table.render(&[("ho", rss(&self.ho)), ("cpo", rss(&self.cpo))]));
+        self.view.note(&self.table.render(&peak_rss));
         Ok(())
     }
 
@@ -158,7 +135,7 @@ impl Demo {
     /// The cluster does not come up.
     pub async fn come_up(&mut self) -> Result<()> {
         let start = self.begin("up: a private hosted cluster is created").await?;
-        self.cluster.create(&self.test_env).await?;
+        self.stage.create().await?;
         self.until_up().await?;
         self.end("up", start).await
     }
@@ -176,81 +153,50 @@ impl Demo {
             self.read().await?;
             tokio::time::sleep(POLL).await;
         }
-        let writes = self
-            .test_env
-            .oracle()
-            .journal(since)
-            .await?
-            .iter()
-            .filter(|call| call.is_write())
-            .count();
-        ensure!(writes == 0, "{writes} writes to ARM at rest");
+        let writes = self.stage.calls(since).await?.writes;
+        ensure!(writes == 0, "{writes} writes to {} at rest", S::API);
         self.view.line("nothing was written");
         self.end("rest", start).await
     }
 
-    async fn heal_record(&mut self) -> Result<()> {
-        let zone = self.cluster.zones().into_iter().next().context("no zone")?;
-        let start = self.begin("heal: the record of the API is changed").await?;
-        let wrong = json!({"properties": {"ttl": 300, "aRecords": [{"ipv4Address": "10.0.0.250"}]}});
-        self.test_env
-            .oracle()
-            .drift_put(&format!("{zone}/A/api"), &wrong)
-            .await?;
-        self.until_broken_and_up().await?;
-        self.end("heal a record", start).await
+    /// Changes something, checks that this breaks the path, so that healing is not only assumed, and waits until the
+    /// cluster is up.
+    async fn heal(&mut self, drift: Drift<S::Change>) -> Result<()> {
+        let start = self.begin(drift.heading).await?;
+        self.stage.change(drift.change).await?;
+        self.read().await?;
+        ensure!(!self.observed.is_up(), "the drift did no harm");
+        self.until_up().await?;
+        self.end(drift.phase, start).await
     }
 
-    async fn heal_removed(&mut self, heading: &str, id: String) -> Result<()> {
-        let start = self.begin(heading).await?;
-        self.test_env.oracle().drift_delete(&id).await?;
-        self.until_broken_and_up().await?;
-        let what = heading.split_once(": the ").map_or(heading, |(_, what)| what);
-        self.end(&format!("heal: {what}"), start).await
-    }
-
-    async fn delete(&mut self, before: &std::collections::BTreeSet<String>) -> Result<()> {
-        let start = self.begin("go: HostedControlPlane and namespace are deleted").await?;
+    async fn delete(&mut self, before: &[String]) -> Result<()> {
+        let start = self.begin(S::DELETION).await?;
         self.until_deleted().await?;
         self.read().await?;
-        let network = [
-            self.cluster.resource_group(),
-            self.cluster.vnet(),
-            self.cluster.subnet(),
-        ];
-        let network = network.map(|id| id.to_lowercase());
-        let left = self.test_env.resource_ids().await?;
-        let left: Vec<_> = left
-            .into_iter()
-            .filter(|id| !before.contains(id) && !network.contains(id))
-            .collect();
-        ensure!(left.is_empty(), "left behind in Azure: {left:?}");
-        self.view
-            .line("nothing is left in Azure, no finalizer, and the namespace is gone");
+        let mut left = self.stage.resource_ids().await?;
+        left.retain(|id| !before.contains(id));
+        ensure!(left.is_empty(), "left behind in {}: {left:?}", S::CLOUD);
+        self.view.line(&format!(
+            "nothing is left in {}, no finalizer, and the namespace is gone",
+            S::CLOUD
+        ));
         self.end("go", start).await
     }
 
     async fn until_deleted(&mut self) -> Result<()> {
-        let cluster = self.cluster.clone();
-        let mut deleted = std::pin::pin!(cluster.delete(&self.test_env, self.patience));
+        let mut deleted = std::pin::pin!(self.stage.delete(self.patience));
         loop {
             tokio::select! {
                 outcome = &mut deleted => return outcome,
                 () = tokio::time::sleep(POLL) => {
-                    let now = Observed::read(&self.test_env, &self.client, &self.cluster).await?;
+                    let now = self.stage.observe().await?;
                     show(&self.view, &now, &self.observed);
                     self.view.progress(&format!("{} things are left", now.count()));
                     self.observed = now;
                 }
             }
         }
-    }
-
-    /// Checks that the drift broke the path, so that healing is not only assumed, and waits until the cluster is up.
-    async fn until_broken_and_up(&mut self) -> Result<()> {
-        self.read().await?;
-        ensure!(!self.observed.is_up(), "the drift did no harm");
-        self.until_up().await
     }
 
     async fn until_up(&mut self) -> Result<()> {
@@ -263,7 +209,7 @@ impl Demo {
             if Instant::now() > deadline {
                 bail!("not up within {:?}: {}", self.patience, self.observed.lacks());
             }
-            for process in [&self.ho, &self.cpo] {
+            for process in self.stage.roles() {
                 process.process().check()?;
             }
             self.view.progress(&self.observed.lacks());
@@ -272,7 +218,7 @@ impl Demo {
     }
 
     async fn read(&mut self) -> Result<()> {
-        let now = Observed::read(&self.test_env, &self.client, &self.cluster).await?;
+        let now = self.stage.observe().await?;
         show(&self.view, &now, &self.observed);
         self.observed = now;
         Ok(())
@@ -282,20 +228,19 @@ impl Demo {
         self.view.heading(heading);
         Ok(Start {
             at: Instant::now(),
-            call: self.test_env.oracle().last_call().await?,
+            call: self.stage.last_call().await?,
         })
     }
 
     async fn end(&mut self, phase: &str, start: Start) -> Result<()> {
         let time = start.at.elapsed();
-        let calls = self.test_env.oracle().journal(start.call).await?;
-        let writes = calls.iter().filter(|call| call.is_write()).count();
+        let calls = self.stage.calls(start.call).await?;
         self.view.line(&format!("done in {:.1} s", time.as_secs_f64()));
         self.table.push(Row {
             phase: phase.to_owned(),
             time,
-            calls: calls.len(),
-            writes,
+            calls: calls.all,
+            writes: calls.writes,
         });
         Ok(())
     }
@@ -308,25 +253,8 @@ impl Demo {
     pub async fn stay(&mut self) -> Result<()> {
         self.come_up().await?;
         self.view.progress("");
-        let control = self.test_env.control_url();
         self.view.heading("All of it stays until Ctrl-C. For another terminal:");
-        self.view
-            .note(&format!("export KUBECONFIG={}", self.test_env.admin().path().display()));
-        self.view.note(&format!("export CONTROL={control}"));
-        self.view.note(&format!("export HO={}", self.ho.metrics_address()));
-        self.view.note(&format!("export CPO={}", self.cpo.metrics_address()));
-        self.view.note("To try:");
-        self.view.note("  kubectl get azpls -A -o yaml");
-        self.view.note(&format!(
-            "  curl -X DELETE '{control}/resources{}'   # and see it come back",
-            self.cluster.endpoint()
-        ));
-        let (vnet, name) = (
-            self.cluster.vnet(),
-            self.cluster.host_names().into_iter().next().unwrap_or_default(),
-        );
-        self.view
-            .note(&format!("  curl '{control}/reachable?vnet={vnet}&name={name}'"));
+        self.stage.show_how_to_inspect(&self.view);
         Ok(())
     }
 
@@ -336,8 +264,7 @@ impl Demo {
     ///
     /// A role does not stop cleanly.
     pub async fn stop(self) -> Result<()> {
-        self.ho.stop().await?;
-        self.cpo.stop().await
+        self.stage.stop().await
     }
 }
 

@@ -10,19 +10,25 @@ pub struct Row {
     pub phase: String,
     /// How long the phase took.
     pub time: Duration,
-    /// How many calls reached ARM, refused ones included.
+    /// How many calls reached the cloud, refused ones included.
     pub calls: usize,
     /// How many of those calls asked for a change.
     pub writes: usize,
 }
 
 /// All phases so far.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Table {
+    api: &'static str,
     rows: Vec<Row>,
 }
 
 impl Table {
+    /// A table of calls to an API of this name.
+    pub fn of(api: &'static str) -> Self {
+        Self { api, rows: Vec::new() }
+    }
+
     /// Adds a phase at the end.
     pub fn push(&mut self, row: Row) {
         self.rows.push(row);
@@ -39,7 +45,10 @@ impl Table {
             .max(5);
         let mut text = format!(
             "{:width$}  {:>8}  {:>9}  {:>10}\n",
-            "phase", "time", "ARM calls", "ARM writes"
+            "phase",
+            "time",
+            format!("{} calls", self.api),
+            format!("{} writes", self.api)
         );
         for Row {
             phase,
@@ -69,7 +78,7 @@ mod tests {
 
     #[test]
     fn columns_stand_under_their_headings() {
-        let mut table = Table::default();
+        let mut table = Table::of("ARM");
         let time = Duration::from_millis(12_340);
         table.push(Row {
             phase: "up".into(),

@@ -1,0 +1,141 @@
+//! What exists of one hosted cluster on Azure: the Service's address, the custom resource and its conditions, the
+//! resources in Azure, and which names lead to a Service.
+
+use anyhow::Result;
+use kube::api::DynamicObject;
+use serde_json::Value;
+
+use crate::demo::observed::Observed;
+use crate::hosted_cluster::{Condition, HostedCluster, conditions};
+use crate::test_env::TestEnv;
+
+/// Reads everything once.
+pub(super) async fn read(test_env: &TestEnv, client: &kube::Client, cluster: &HostedCluster) -> Result<Observed> {
+    let mut observed = Observed::default();
+    read_kubernetes(&mut observed, client, cluster).await?;
+    let azure = test_env.azure();
+    for subscription in [&azure.management_subscription, &azure.guest_subscription] {
+        let prefix = format!("/subscriptions/{subscription}");
+        for resource in test_env.oracle().resources(&prefix).await? {
+            add_resource(&mut observed, &resource, cluster);
+        }
+    }
+    for name in cluster.host_names() {
+        let found = test_env.oracle().reachable(&cluster.vnet(), &name).await?;
+        let expected = cluster.service_behind(&name);
+        observed.add_name(&name, found, &expected);
+    }
+    Ok(observed)
+}
+
+async fn read_kubernetes(observed: &mut Observed, client: &kube::Client, cluster: &HostedCluster) -> Result<()> {
+    for name in cluster.services() {
+        if let Some(service) = cluster.get_service(client, name).await? {
+            let ingress = service
+                .status
+                .and_then(|status| status.load_balancer)
+                .and_then(|status| status.ingress);
+            if let Some(address) = ingress.unwrap_or_default().into_iter().find_map(|one| one.ip) {
+                observed.add(format!("load balancer of {name}"), format!("gives it {address}"));
+            }
+        }
+        let found = cluster.get_custom_resource(client, name).await?;
+        if !found.is_some_and(|found| add_custom_resource(observed, name, &found)) {
+            observed.lacks_condition("the summary condition");
+        }
+    }
+    Ok(())
+}
+
+/// Adds a custom resource; returns whether its summary condition is True.
+fn add_custom_resource(observed: &mut Observed, name: &str, found: &DynamicObject) -> bool {
+    let state = if found.metadata.deletion_timestamp.is_some() {
+        "deleting"
+    } else {
+        "there"
+    };
+    observed.add(format!("custom resource {name}"), state.into());
+    if let Some(alias) = found
+        .data
+        .pointer("/status/privateLinkServiceAlias")
+        .and_then(Value::as_str)
+    {
+        observed.add(format!("alias in {name}"), alias.to_owned());
+    }
+    let mut available = false;
+    for Condition {
+        kind,
+        status,
+        reason,
+        message,
+        ..
+    } in conditions(found)
+    {
+        available |= kind == "AzurePrivateLinkServiceAvailable" && status == "True";
+        observed.add(
+            format!("condition of {name} {kind}"),
+            format!("{status} {reason}: {message}"),
+        );
+    }
+    available
+}
+
+fn add_resource(observed: &mut Observed, resource: &Value, cluster: &HostedCluster) {
+    let id = resource["id"].as_str().unwrap_or_default();
+    let Some((kind, name)) = kind_and_name(id) else { return };
+    if !id.contains(&cluster.infra_id()) && !id.contains(&cluster.cluster_id()) {
+        return;
+    }
+    let properties = &resource["properties"];
+    let state = properties["provisioningState"].as_str().unwrap_or_default();
+    let (label, detail) = match kind.as_str() {
+        "virtualnetworks/subnets" if name.ends_with("-pls-nat") => ("NAT subnet", text(&properties["addressPrefix"])),
+        "privatelinkservices" => ("Private Link Service", text(&properties["alias"])),
+        "privateendpoints" => ("Private Endpoint", connection(properties)),
+        "privatednszones" => ("zone", String::new()),
+        "privatednszones/virtualnetworklinks" => ("zone link", text(&properties["virtualNetworkLinkState"])),
+        "privatednszones/a" => ("record", addresses(properties)),
+        _ => return,
+    };
+    observed.add(format!("{label} {name}"), format!("{state} {detail}").trim().to_owned());
+}
+
+/// The type below `Microsoft.Network` in lower case, and the name; for private DNS, the name includes its parents'
+/// names.
+fn kind_and_name(id: &str) -> Option<(String, String)> {
+    let (_, below) = id.split_once("/providers/Microsoft.Network/")?;
+    let parts: Vec<_> = below.split('/').collect();
+    let kinds: Vec<_> = parts.iter().step_by(2).map(|part| part.to_lowercase()).collect();
+    let names: Vec<_> = parts.iter().skip(1).step_by(2).rev().copied().collect();
+    let name = if kinds.first().is_some_and(|kind| kind == "privatednszones") {
+        names.join(".")
+    } else {
+        (*names.first()?).to_owned()
+    };
+    Some((kinds.join("/"), name))
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn connection(endpoint: &Value) -> String {
+    let states = endpoint["manualPrivateLinkServiceConnections"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let states: Vec<_> = states
+        .map(|one| text(&one["properties"]["privateLinkServiceConnectionState"]["status"]))
+        .collect();
+    states.join(" ")
+}
+
+fn addresses(record: &Value) -> String {
+    let records = record["aRecords"].as_array().or(record["ARecords"].as_array());
+    let all: Vec<_> = records
+        .into_iter()
+        .flatten()
+        .map(|one| text(&one["ipv4Address"]))
+        .collect();
+    all.join(" ")
+}
