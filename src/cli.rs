@@ -133,7 +133,8 @@ mod tests {
         for arg in RunSettings::command().get_arguments() {
             let variable = arg.get_env().unwrap().to_str().unwrap().to_owned();
             let own = format!("HYPERLINK_{}", arg.get_long().unwrap().to_uppercase().replace('-', "_"));
-            let standard = variable.starts_with("AZURE_") || variable == "KUBECONFIG";
+            let standard =
+                ["AZURE_", "AWS_"].iter().any(|prefix| variable.starts_with(prefix)) || variable == "KUBECONFIG";
             assert!(standard || variable == own, "{variable}");
             assert!(variables.insert(variable.clone()), "{variable} twice");
         }

@@ -8,7 +8,8 @@ use e2e::bench::audit::Audit;
 use e2e::hosted_cluster::conditions;
 use e2e::hyperlink::Role;
 use e2e::{eventually, scenario};
-use kube::api::DynamicObject;
+use k8s_openapi::api::core::v1::Service;
+use kube::api::{Api, DynamicObject};
 use serde_json::Value;
 
 use crate::SOON;
@@ -22,6 +23,8 @@ const RECORD_RESYNC: &str = "45s";
 const TIMES: u32 = 9;
 /// The most calls of the CPO role in all that time: two and a half in five minutes.
 const MOST_CALLS: usize = 22;
+/// The Services that the CPO role creates for host names of the guest.
+const EXTERNAL: [&str; 2] = ["kube-apiserver-private-external", "oauth-private-external"];
 
 #[test]
 fn path_made_by_hypershift_is_taken_over_unchanged() {
@@ -70,12 +73,17 @@ impl Both {
         self.env.oracle().resources("arn:").await
     }
 
-    /// Waits until each role has taken over: both have read AWS, and have recorded what they serve.
+    /// Waits until each role has taken over: both have read AWS, and have recorded what they serve, and the Services
+    /// for host names are there.
     async fn has_read_everything(&self, since: u64) -> Result<()> {
         let client = self.env.client()?;
         eventually("both roles serve the cluster", SOON, || async {
             let found = self.cluster.get_custom_resource(&client).await?;
             ensure!(found.as_ref().is_some_and(is_served), "{found:?}");
+            let services: Api<Service> = Api::namespaced(client.clone(), &self.cluster.control_plane_namespace());
+            for name in EXTERNAL {
+                services.get(name).await?;
+            }
             let calls = self.calls(since).await?;
             let reads = |action| calls.iter().any(|call| call.action() == action);
             ensure!(reads("ListResourceRecordSets") && reads("DescribeVpcEndpointServicePermissions"));

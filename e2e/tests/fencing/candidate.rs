@@ -14,15 +14,15 @@ use e2e::{TestEnv, eventually};
 use jiff::Timestamp;
 use serde_json::Value;
 
-pub(crate) const RENEW_DEADLINE: Duration = Duration::from_secs(4);
+pub(crate) const RENEW_DEADLINE: Duration = Duration::from_secs(6);
 /// Timeout for what takes no time, except on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 /// Timeout for one phase of a cluster's life.
 pub(crate) const LIFE: Duration = Duration::from_secs(60);
 
 const FLAGS: &[(&str, &str)] = &[
-    ("lease-duration", "5s"),
-    ("lease-renew-deadline", "4s"),
+    ("lease-duration", "7s"),
+    ("lease-renew-deadline", "6s"),
     ("lease-retry", "500ms"),
     ("resync", "2s"),
     ("record-resync", "2s"),

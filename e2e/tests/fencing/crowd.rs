@@ -118,12 +118,13 @@ fn api_server(test_env: &TestEnv) -> Result<&Process> {
     test_env.control_plane().api_server().context("no API server")
 }
 
-/// Stops the API server for longer than a leader waits for one answer, and not for so long that it has to give up.
+/// Stops the API server for longer than a leader waits for one answer, which is half the deadline, and not for so long
+/// that it has to give up.
 /// Fails if it answers meanwhile.
 async fn pause_api_server(test_env: &TestEnv) -> Result<()> {
     let (api_server, client) = (api_server(test_env)?, test_env.client()?);
     api_server.signal("STOP")?;
-    let pause = RENEW_DEADLINE - Duration::from_millis(1_500);
+    let pause = RENEW_DEADLINE / 2 + Duration::from_millis(500);
     let answer = tokio::time::timeout(pause, client.apiserver_version()).await;
     api_server.signal("CONT")?;
     ensure!(answer.is_err(), "answered while it was stopped: {answer:?}");
