@@ -1,8 +1,6 @@
 //! What the HO role does for an AWSEndpointService that is not deleted: the endpoint service of the Service's load
 //! balancer, then who may connect to it. Pure.
 
-use std::collections::BTreeSet;
-
 use kube::ResourceExt;
 use serde_json::{Map, json};
 
@@ -252,7 +250,6 @@ pub(super) fn subnets(cr: &AWSEndpointService, inputs: &EndpointServiceInputs) -
         pools: &inputs.node_pools,
         karpenter: &inputs.karpenter,
         current: &cr.spec.subnet_ids,
-        in_use: &BTreeSet::new(),
     })
 }
 

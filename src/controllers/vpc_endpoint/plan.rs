@@ -14,7 +14,6 @@ use crate::api::{AWSEndpointService, Reason};
 use crate::aws::body::{state, texts};
 use crate::aws::cloud::{Aws, Observed};
 use crate::aws::kinds::Kind;
-use crate::aws::kinds::records::Records;
 use crate::aws::kinds::security_group::SecurityGroup;
 use crate::aws::kinds::vpc_endpoint::{VpcEndpoint, dns_name};
 use crate::aws::region::Region;
@@ -23,12 +22,16 @@ use crate::controllers::aws::{Decision, Facts, Needs, Step};
 use crate::engine::cloud::Cloud;
 use crate::engine::plan::{ensure_absent, ensure_present};
 use crate::engine::resource::Owned;
-use crate::hypershift::aws::ids::{endpoint_suffix, service_id};
+use crate::hypershift::aws::ids::service_id;
 use crate::hypershift::aws::intent::{CpoIntent, client_token};
 use crate::hypershift::aws::{names, problem};
 use crate::hypershift::identity::Identity;
 use crate::hypershift::intent::{self, OwnFields};
 use crate::hypershift::problem::Problem;
+
+mod records;
+
+pub(super) use records::known_names;
 
 /// The most endpoint services of before that are recorded, or read: one is recreated seldom, and the intent may be
 /// forged.
@@ -125,7 +128,7 @@ impl Building<'_> {
         let group = self.security_group()?;
         let names = names::record_names(&basis.cr.name_any(), &guest.identity.name, guest.api_server_is_routed);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        self.recorded.record_names = names.iter().map(ToString::to_string).collect();
+        self.recorded.record_names = known_names(basis, &guest.identity, &self.recorded);
         // Known before there is an endpoint, a zone costs no time later.
         let early = match names.is_empty() {
             true => None,
@@ -226,38 +229,6 @@ impl Building<'_> {
         let more = names.len().saturating_sub(MOST_FORMER + 1);
         names.drain(..more);
     }
-
-    /// Adds the step for the records, if the custom resource has any.
-    fn records(
-        &mut self,
-        names: &[&str],
-        endpoint: Option<String>,
-        early: Option<Result<String, Problem>>,
-    ) -> Result<(), Stop> {
-        let Self { basis, guest, .. } = *self;
-        let Some(early) = early else {
-            return Ok(());
-        };
-        let suffix = endpoint_suffix(basis.region.partition());
-        let mut desired = Records {
-            slot: Slot::records(&guest.zone_account, "", names),
-            target: endpoint.clone().unwrap_or_default(),
-            endpoint_suffix: suffix,
-        };
-        let zone = match (early, &endpoint) {
-            (Ok(zone), _) => zone,
-            (Err(_), Some(_)) => zone::find(basis, guest, &self.recorded, names, Some(&desired))?,
-            (Err(problem), None) => return Err(problem.into()),
-        };
-        self.recorded.zone_id = Some(zone.clone());
-        desired.slot = Slot::records(&guest.zone_account, &zone, names);
-        let step = match endpoint {
-            Some(_) => ensure_present(&desired, basis.facts.read(Kind::Records, &desired.slot)?),
-            None => Step::needs(Kind::Records, desired.slot, "the endpoint"),
-        };
-        self.decision.steps.push(step);
-        Ok(())
-    }
 }
 
 fn zone_or_problem(found: Result<String, Stop>) -> Result<Option<Result<String, Problem>>, Stop> {
@@ -290,6 +261,7 @@ fn recorded(basis: Basis<'_>, guest: &Guest) -> CpoIntent {
         endpoint_id: known.endpoint_id,
         security_group_id: known.security_group_id,
         endpoint_nonce: known.endpoint_nonce,
+        record_names: known.record_names,
         ..CpoIntent::of(&guest.identity)
     }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use kube::ResourceExt;
 
 use super::inputs::VpcEndpointInputs;
-use super::plan::{Basis, MOST_FORMER, owned_endpoint, owned_group};
+use super::plan::{Basis, MOST_FORMER, known_names, owned_endpoint, owned_group};
 use crate::api::markers::CPO_INTENT;
 use crate::api::markers::aws::ENDPOINT_DNS_NAME;
 use crate::api::{AWSEndpointService, Role};
@@ -24,7 +24,6 @@ use crate::engine::plan::ensure_absent;
 use crate::engine::resource::Owned;
 use crate::hypershift::aws::ids::{endpoint_suffix, is_id, is_zone_id, service_id};
 use crate::hypershift::aws::intent::CpoIntent;
-use crate::hypershift::aws::names;
 use crate::hypershift::identity::Identity;
 use crate::hypershift::intent;
 
@@ -142,10 +141,7 @@ fn remains(basis: Basis<'_>) -> Remains {
     let services = services.map(str::to_owned).chain(shown);
     let ids = [&status.endpoint_id, &recorded.endpoint_id].into_iter().flatten();
     let ids = ids.chain([&recorded.endpoint_nonce]).filter(|id| is_id("vpce", id));
-    let names = homes.first().map(|home| {
-        let recorded = recorded.record_names.clone();
-        record_names(&home.identity, basis, &status.dns_names, recorded)
-    });
+    let names = homes.first().map(|home| known_names(basis, &home.identity, &recorded));
     Remains {
         zones: zones(basis, &homes, &recorded, status.dns_zone_id),
         record_names: names.unwrap_or_default(),
@@ -195,20 +191,6 @@ fn zones(basis: Basis<'_>, homes: &[Home], recorded: &CpoIntent, shown: Option<S
     let given = basis.inputs.guest.as_ref().ok().and_then(|guest| guest.zone.clone());
     let all = known.into_iter().chain(given.and_then(in_account));
     all.filter(|(_, zone)| is_zone_id(zone)).collect()
-}
-
-/// The names of the custom resource's records: of those that it can have, all that are recorded, shown or desired.
-fn record_names(identity: &Identity, basis: Basis<'_>, shown: &[String], recorded: Vec<String>) -> Vec<String> {
-    let cr = basis.cr.name_any();
-    let possible = [true, false].map(|routed| names::record_names(&cr, &identity.name, routed));
-    let possible: BTreeSet<String> = possible.into_iter().flatten().collect();
-    let named: BTreeSet<String> = recorded.into_iter().chain(shown.iter().cloned()).collect();
-    let desired = basis.inputs.guest.as_ref().ok();
-    let desired = desired.map(|guest| names::record_names(&cr, &identity.name, guest.api_server_is_routed));
-    let all = possible.into_iter();
-    let desired = desired.unwrap_or_default();
-    all.filter(|name| named.contains(name) || desired.contains(name))
-        .collect()
 }
 
 /// The DNS names of the endpoint that the custom resource shows.

@@ -1,6 +1,6 @@
 //! The subnets from which a guest's workers reach the endpoint: those of its NodePools and of Karpenter. Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
@@ -52,10 +52,8 @@ pub struct SubnetSources<'a> {
     pub pools: &'a [NodePool],
     /// Karpenter's list.
     pub karpenter: &'a KarpenterList,
-    /// `spec.subnetIDs` as it is now.
+    /// `spec.subnetIDs` as it is now: the subnets that the endpoint is in.
     pub current: &'a [String],
-    /// The subnets that the endpoint is known to have.
-    pub in_use: &'a BTreeSet<String>,
 }
 
 /// The desired `spec.subnetIDs`.
@@ -137,16 +135,8 @@ fn usable(ids: &[String], source: &str, complaints: &mut Vec<String>) -> BTreeSe
 /// As many as fit, in order, and the others. Those that serve already come first, so that no working interface is
 /// removed for another.
 fn fitting(named: BTreeSet<String>, sources: SubnetSources<'_>) -> (Vec<String>, Vec<String>) {
-    let rank = |id: &String| match (sources.in_use.contains(id), sources.current.contains(id)) {
-        (true, _) => 0,
-        (false, true) => 1,
-        (false, false) => 2,
-    };
-    let mut ranked: BTreeMap<u8, Vec<String>> = BTreeMap::new();
-    for id in named {
-        ranked.entry(rank(&id)).or_default().push(id);
-    }
-    let mut ids: Vec<String> = ranked.into_values().flatten().collect();
+    let (serving, others): (Vec<String>, Vec<String>) = named.into_iter().partition(|id| sources.current.contains(id));
+    let mut ids = [serving, others].concat();
     let mut left_out = ids.split_off(ids.len().min(MAX_SUBNETS));
     ids.sort_unstable();
     left_out.sort_unstable();

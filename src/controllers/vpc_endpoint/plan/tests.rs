@@ -275,3 +275,44 @@ fn forged_list_of_services_makes_few_reads() {
     let kept = super::recorded(sample.basis(), sample.guest()).endpoint_service_names;
     assert_eq!(kept.len(), MOST_FORMER + 1);
 }
+
+/// The API server was published by the router, and is by a load balancer of its own.
+fn rerouted() -> (Sample, Slot) {
+    let mut sample = Sample::ready();
+    sample.inputs.guest.as_mut().unwrap().api_server_is_routed = false;
+    let slot = |name: &str| Slot::records(&account(), ZONE, &[name]);
+    let shown = records(DNS_NAME)["Records"].clone();
+    let body = |name: &str| json!({"Records": {name: shown[name]}});
+    let (apps, api) = ("*.apps.example.hypershift.local", "api.example.hypershift.local");
+    sample.shows(slot(apps), body(apps));
+    sample.shows(slot(api), body(api));
+    (sample, slot(api))
+}
+
+#[test]
+fn record_wanted_no_longer_is_deleted_and_then_forgotten() {
+    let (mut sample, api) = rerouted();
+    let decision = build(sample.basis()).unwrap();
+    let deleted: Vec<&Slot> = decision
+        .steps
+        .iter()
+        .filter(|step| step.writes())
+        .map(|step| &step.key)
+        .collect();
+    assert_eq!(deleted, [&api]);
+    assert_eq!(intent_of(&decision).record_names.len(), 2);
+    sample.observes(api, Observed::Absent);
+    let decision = build(sample.basis()).unwrap();
+    assert_eq!(writes(&decision), []);
+    assert_eq!(intent_of(&decision).record_names, ["*.apps.example.hypershift.local"]);
+}
+
+#[test]
+fn record_wanted_no_longer_stays_when_it_leads_elsewhere() {
+    let (mut sample, api) = rerouted();
+    let other = json!({"Type": "CNAME", "TTL": 300, "Values": ["foreign.example"]});
+    sample.shows(api, json!({"Records": {"api.example.hypershift.local": other}}));
+    let decision = build(sample.basis()).unwrap();
+    assert_eq!(writes(&decision), []);
+    assert_eq!(intent_of(&decision).record_names, ["*.apps.example.hypershift.local"]);
+}

@@ -30,7 +30,6 @@ fn desired_by(pools: &[NodePool], karpenter: &KarpenterList, current: &[String])
         pools,
         karpenter,
         current,
-        in_use: &BTreeSet::new(),
     })
 }
 
@@ -82,14 +81,7 @@ fn last_subnets_stay_when_no_pool_is_left(#[case] karpenter: KarpenterList) {
 
 #[test]
 fn subnets_in_use_come_first_when_there_are_too_many() {
-    let in_use = BTreeSet::from([id(14), id(99)]);
-    let found = desired(SubnetSources {
-        cluster: "example",
-        pools: &pools(1..=14),
-        karpenter: &KarpenterList::Absent,
-        current: &ids([12, 13]),
-        in_use: &in_use,
-    });
+    let found = desired_by(&pools(1..=14), &KarpenterList::Absent, &ids([12, 13, 14, 99]));
     assert_eq!(found.ids, ids((1..=7).chain([12, 13, 14])));
     assert_eq!(found.left_out, ids(8..=11));
     let text = "an endpoint takes 10 subnets, left out: subnet-00000008, subnet-00000009, subnet-00000010, \
