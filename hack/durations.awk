@@ -90,6 +90,8 @@ constant && /^[a-z_]+: Duration::.*,$/ {
 	note = ""
 	next
 }
+constant && /^Duration::.*,$/ { sub(/,$/, ""); list = list (list ? ", " : "") $0; next }
+constant && list && /^\];$/ { row(constant, comment, list); list = constant = comment = ""; next }
 constant && /Duration::/ { fail("cannot read a duration in " constant) }
 constant { note = ""; if (/;$/) constant = comment = ""; next }
 

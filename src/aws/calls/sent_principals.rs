@@ -21,7 +21,7 @@ const REFUSED_FOR: [Duration; 4] = [
     Duration::from_secs(60),
     Duration::from_secs(120),
     Duration::from_secs(600),
-    REMEMBERED,
+    Duration::from_secs(3_600),
 ];
 
 /// How a principal fared that was sent.

@@ -290,7 +290,7 @@ fn rerouted() -> (Sample, Slot) {
 }
 
 #[test]
-fn record_wanted_no_longer_is_deleted_and_then_forgotten() {
+fn undesired_record_is_deleted_and_then_forgotten() {
     let (mut sample, api) = rerouted();
     let decision = build(sample.basis()).unwrap();
     let deleted: Vec<&Slot> = decision
@@ -308,7 +308,7 @@ fn record_wanted_no_longer_is_deleted_and_then_forgotten() {
 }
 
 #[test]
-fn record_wanted_no_longer_stays_when_it_leads_elsewhere() {
+fn undesired_record_that_leads_elsewhere_stays() {
     let (mut sample, api) = rerouted();
     let other = json!({"Type": "CNAME", "TTL": 300, "Values": ["foreign.example"]});
     sample.shows(api, json!({"Records": {"api.example.hypershift.local": other}}));
