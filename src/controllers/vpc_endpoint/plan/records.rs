@@ -18,11 +18,7 @@ use crate::hypershift::identity::Identity;
 use crate::hypershift::problem::Problem;
 
 /// The names of the custom resource's records: of those that it can have, all that are recorded, shown or desired.
-pub(in crate::controllers::vpc_endpoint) fn known_names(
-    basis: Basis<'_>,
-    identity: &Identity,
-    recorded: &CpoIntent,
-) -> Vec<String> {
+pub(crate) fn known_names(basis: Basis<'_>, identity: &Identity, recorded: &CpoIntent) -> Vec<String> {
     let cr = basis.cr.name_any();
     let shown = basis.cr.status.as_ref().map(|status| status.dns_names.as_slice());
     let named: BTreeSet<&String> = recorded.record_names.iter().chain(shown.unwrap_or_default()).collect();
