@@ -161,13 +161,13 @@ async fn cloud_controller(args: CloudControllerArgs, stop: CancellationToken) ->
     .await
 }
 
-/// Fails when an exchange differs without a reason.
 /// Plays one recording.
 fn play(file: &Path, name: &str, explained: &mut Explained) -> anyhow::Result<Vec<Line>> {
     let text = std::fs::read_to_string(file)?;
     Ok(armsim::replay::replay(name, &text, explained)?)
 }
 
+/// Fails when an exchange differs without a reason.
 fn replay(args: &ReplayArgs) -> anyhow::Result<ExitCode> {
     let mut explained = match &args.explained {
         Some(file) => Explained::parse(&std::fs::read_to_string(file).with_context(|| file.display().to_string())?)?,
