@@ -18,8 +18,11 @@ use crate::candidate::{Candidate, Identity, LIFE, RENEW_DEADLINE};
 use crate::evidence::{built_once, calls, writes};
 
 const CROWD: usize = 8;
-/// For how many seconds the API server is slow.
-const SLOW_S: u32 = 60;
+/// For how long the API server works, and then does not, in turns for a minute. The stops differ, because a leader's
+/// renewals fall into step with stops of one length.
+const WORKS: Duration = Duration::from_millis(300);
+const STOPS_MS: [u64; 5] = [500, 800, 1_100, 600, 900];
+const STOPS: usize = 55;
 const ROLES: [Role; 2] = [Role::Ho, Role::Cpo];
 
 #[test]
@@ -105,10 +108,10 @@ async fn has_built(test_env: &TestEnv, leader: &Candidate, since: u64) -> Result
 /// Lets the API server work for less than a third of the time, for a minute.
 async fn slow_api_server(test_env: &TestEnv) -> Result<()> {
     let api_server = api_server(test_env)?;
-    for _ in 0..SLOW_S {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+    for stop in STOPS_MS.into_iter().cycle().take(STOPS) {
+        tokio::time::sleep(WORKS).await;
         api_server.signal("STOP")?;
-        tokio::time::sleep(Duration::from_millis(700)).await;
+        tokio::time::sleep(Duration::from_millis(stop)).await;
         api_server.signal("CONT")?;
     }
     Ok(())
