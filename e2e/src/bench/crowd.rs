@@ -1,7 +1,7 @@
 //! Many clusters on one process of each role: created at once, at rest, beside an operation that never ends, and
 //! deleted at once.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::audit::Audit;
 use super::figures::Figure;
 use super::{PATIENCE, Report, count, mebibytes, path, start, stop, test_env};
 use crate::azure_sim::{Preset, guest_subscriptions};
-use crate::hosted_cluster::{HostedCluster, conditions};
+use crate::hosted_cluster::{Condition, HostedCluster, conditions};
 use crate::hyperlink::{Hyperlink, allow_guest_subscription};
 use crate::shared_env::control;
 use crate::test_env::{Call, TestEnv};
@@ -184,34 +184,13 @@ impl Crowd {
         needed: usize,
         patience: Duration,
     ) -> Result<Vec<f64>> {
-        let began = Timestamp::now();
-        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(
-            "hypershift.openshift.io",
-            "v1beta1",
-            "AzurePrivateLinkService",
-        ));
-        let api: Api<DynamicObject> = Api::all_with(self.kube.clone(), &kind);
-        let namespaces: HashSet<String> = all.iter().map(HostedCluster::control_plane_namespace).collect();
-        // A watch: lists of many objects, again and again, would slow down the API server that is measured too.
-        let mut changed = std::pin::pin!(watcher(api, watcher::Config::default()).touched_objects());
-        let available = async {
-            let mut available_after: BTreeMap<String, f64> = BTreeMap::new();
-            while available_after.len() < needed {
-                let found = changed.try_next().await?.context("the watch has ended")?;
-                let namespace = found.metadata.namespace.clone().unwrap_or_default();
-                if is_available(&found) && namespaces.contains(&namespace) {
-                    let elapsed = path::seconds(began, Timestamp::now());
-                    available_after.entry(namespace).or_insert(elapsed);
-                }
-            }
-            anyhow::Ok(available_after)
-        };
+        let namespaces: Vec<_> = all.iter().map(HostedCluster::control_plane_namespace).collect();
+        let (kind, condition) = ("AzurePrivateLinkService", "AzurePrivateLinkServiceAvailable");
+        let available = available_after(&self.kube, kind, condition, &namespaces, needed);
         let created = try_join_all(all.iter().map(|cluster| cluster.create(&self.test_env)));
         let both = async { tokio::try_join!(created, available) };
         let within = tokio::time::timeout(patience, both).await;
-        let (_, available_after) = within.with_context(|| format!("not {needed} clusters in {patience:?}"))??;
-        let mut times: Vec<f64> = available_after.into_values().collect();
-        times.sort_by(f64::total_cmp);
+        let (_, times) = within.with_context(|| format!("not {needed} clusters in {patience:?}"))??;
         Ok(times)
     }
 
@@ -342,8 +321,31 @@ impl Crowd {
     }
 }
 
-fn is_available(found: &DynamicObject) -> bool {
-    conditions(found)
-        .iter()
-        .any(|one| one.kind == "AzurePrivateLinkServiceAvailable" && one.status == "True")
+/// After how many seconds from now custom resources of this kind have the condition, in ascending order: the first
+/// `needed` of those in these namespaces.
+pub(super) async fn available_after(
+    kube: &kube::Client,
+    kind: &str,
+    condition: &str,
+    namespaces: &[String],
+    needed: usize,
+) -> Result<Vec<f64>> {
+    let began = Timestamp::now();
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("hypershift.openshift.io", "v1beta1", kind));
+    let api: Api<DynamicObject> = Api::all_with(kube.clone(), &kind);
+    // A watch: lists of many objects, again and again, would slow down the API server that is measured too.
+    let mut changed = std::pin::pin!(watcher(api, watcher::Config::default()).touched_objects());
+    let mut available_after: BTreeMap<String, f64> = BTreeMap::new();
+    while available_after.len() < needed {
+        let found = changed.try_next().await?.context("the watch has ended")?;
+        let namespace = found.metadata.namespace.clone().unwrap_or_default();
+        let is_true = |one: &Condition| one.kind == condition && one.status == "True";
+        if conditions(&found).iter().any(is_true) && namespaces.contains(&namespace) {
+            let elapsed = path::seconds(began, Timestamp::now());
+            available_after.entry(namespace).or_insert(elapsed);
+        }
+    }
+    let mut times: Vec<f64> = available_after.into_values().collect();
+    times.sort_by(f64::total_cmp);
+    Ok(times)
 }

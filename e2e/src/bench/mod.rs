@@ -1,9 +1,10 @@
 //! The benchmark: one private hosted cluster's life on the executable that ships; failover to a standby; many custom
-//! resources; many clusters at once; a tenant's attack; then the simulator under load.
+//! resources; many clusters at once; a tenant's attack; the simulator under load; then the same of a cluster on AWS.
 //!
 //! It measures and prints; a missed goal is no failure.
 
 pub mod audit;
+mod aws;
 mod crowd;
 pub mod figures;
 mod hundreds;
@@ -55,17 +56,23 @@ pub enum Part {
     Tenant,
     /// The simulator under load.
     Armsim,
+    /// One cluster's life on AWS, and many custom resources.
+    Aws,
+    /// A hundred clusters at once on AWS, each with a process of its own. It takes more than half an hour, so it runs
+    /// only when asked for.
+    AwsCrowd,
 }
 
 impl Part {
     /// The parts that are measured when none is asked for, in their order.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Life,
         Self::Standby,
         Self::Objects,
         Self::Crowd,
         Self::Tenant,
         Self::Armsim,
+        Self::Aws,
     ];
 }
 
@@ -83,7 +90,11 @@ impl FromStr for Part {
             "hundreds" => Self::Hundreds,
             "tenant" => Self::Tenant,
             "armsim" => Self::Armsim,
-            _ => bail!("{text}: life, standby, objects, crowd, rest, restart, hundreds, tenant or armsim"),
+            "aws" => Self::Aws,
+            "aws-crowd" => Self::AwsCrowd,
+            _ => bail!(
+                "{text}: life, standby, objects, crowd, rest, restart, hundreds, tenant, armsim, aws or aws-crowd"
+            ),
         })
     }
 }
@@ -151,6 +162,8 @@ async fn measure(part: Part, preset: Preset, program: &Path) -> Result<Report> {
         Part::Hundreds => hundreds::run(preset, program).await?,
         Part::Tenant => tenant::run(preset, program).await?,
         Part::Armsim => Report::of(load::run().await?),
+        Part::Aws => aws::run(preset, program).await?,
+        Part::AwsCrowd => aws::run_crowd(preset, program).await?,
     })
 }
 

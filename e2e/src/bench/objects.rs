@@ -90,7 +90,7 @@ async fn measured(hyperlink: &Hyperlink, objects: usize) -> Result<[Figure; 6]> 
 }
 
 /// The value of a line of metrics that counts reconciles of custom resources.
-fn reconcile_count(line: &str) -> Option<f64> {
+pub(super) fn reconcile_count(line: &str) -> Option<f64> {
     let (_, value) = line.strip_prefix("hyperlink_reconcile_total{")?.rsplit_once(' ')?;
     value.parse().ok()
 }
@@ -120,7 +120,7 @@ async fn make(client: &kube::Client, test_env: &TestEnv, number: usize) -> Resul
     create(client, kind, Some(&namespace), object).await
 }
 
-async fn create(
+pub(super) async fn create(
     client: &kube::Client,
     (group, version, kind): (&str, &str, &str),
     namespace: Option<&str>,

@@ -1,5 +1,7 @@
 //! Runs the real executable for clusters on AWS.
 
+use std::path::Path;
+
 use anyhow::Result;
 
 use super::{Hyperlink, Role};
@@ -28,6 +30,22 @@ impl Hyperlink {
     ///
     /// The build fails or the process ends; the error holds the end of its log.
     pub async fn start_on_aws(env: &AwsEnv, role: Role, name: &str, flags: &[(&str, &str)]) -> Result<Self> {
+        let program = crate::binaries::executable("hyperlink")?;
+        Self::start_program_on_aws(&program, env, role, name, flags).await
+    }
+
+    /// Like [`Hyperlink::start_on_aws`], with another executable.
+    ///
+    /// # Errors
+    ///
+    /// As [`Hyperlink::start_on_aws`].
+    pub async fn start_program_on_aws(
+        program: &Path,
+        env: &AwsEnv,
+        role: Role,
+        name: &str,
+        flags: &[(&str, &str)],
+    ) -> Result<Self> {
         let namespace = flags.iter().find(|(flag, _)| *flag == "namespace");
         let lease = lease(role, namespace.map(|(_, namespace)| *namespace));
         let account = roles::install_on_aws(env.control_plane(), role, &lease).await?;
@@ -56,7 +74,7 @@ impl Hyperlink {
         ];
         let given = |name: &str| flags.iter().any(|(flag, _)| *flag == name);
         let own = own.into_iter().filter(|(flag, _)| !given(flag));
-        let program = Program::new(crate::binaries::executable("hyperlink")?).without_our_environment();
+        let program = Program::new(program).without_our_environment();
         let program = own
             .chain(flags.iter().copied())
             .fold(program.arg("run"), |program, (flag, value)| program.flag(flag, value));
