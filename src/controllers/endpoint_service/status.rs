@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::api::{AWSEndpointService, ConditionType, Reason, Role};
-use crate::aws::body::text;
+use crate::aws::body::{text, texts};
 use crate::aws::kinds::Kind;
 use crate::controllers::abandon;
 use crate::controllers::aws::{Decision, Outcome, Step};
@@ -22,8 +22,13 @@ pub(super) fn after_build(cr: &AWSEndpointService, decision: &Decision, outcomes
         decision.step(Kind::AllowedPrincipals),
     );
     let ready = principals.is_some_and(|step| step.ready().is_some());
+    // AWS may refuse one principal for ever. Those that it shows connect meanwhile.
+    let admits = ready
+        || principals
+            .and_then(|step| step.found.as_ref())
+            .is_some_and(admits_somebody);
     let mut fields = Map::new();
-    if let Some(body) = service.and_then(Step::ready).filter(|_| ready) {
+    if let Some(body) = service.and_then(Step::ready).filter(|_| admits) {
         fields.insert("endpointServiceName".into(), json!(text(body, "ServiceName")));
     } else if service.is_some_and(|step| matches!(step.why, Why::Absent | Why::Replace(_) | Why::NotOurs)) {
         fields.insert("endpointServiceName".into(), Value::Null);
@@ -52,6 +57,10 @@ pub(super) fn after_teardown(cr: &AWSEndpointService, decision: &Decision, outco
         conditions: vec![fails(KIND, &abandon::noted(cr, Role::Ho, problem), None)],
         fields: Map::new(),
     }
+}
+
+fn admits_somebody(principals: &Value) -> bool {
+    !texts(principals, "AllowedPrincipals").is_empty()
 }
 
 /// The reason for a step that fails.

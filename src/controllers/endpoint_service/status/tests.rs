@@ -8,7 +8,7 @@ use crate::aws::cloud::Observed;
 use crate::aws::slot::Slot;
 use crate::controllers::endpoint_service::plan::build;
 use crate::controllers::endpoint_service::samples::{
-    NAME, SERVICE_NAME, Sample, account, endpoint_service, load_balancer, service,
+    NAME, PRINCIPAL, SERVICE_NAME, Sample, account, endpoint_service, load_balancer, service,
 };
 use crate::engine::failure::Class;
 
@@ -40,6 +40,28 @@ fn service_is_published_only_when_the_role_may_connect() {
     let report = reported(&sample);
     assert_eq!(report.conditions[0].reason, Reason::PrincipalsFailed);
     assert!(report.fields.is_empty(), "what was published stays");
+}
+
+#[rstest]
+#[case::own_role_is_there(&[PRINCIPAL], json!({"endpointServiceName": SERVICE_NAME}))]
+#[case::nobody_is_there(&[], json!({}))]
+fn service_is_published_though_a_principal_is_refused(#[case] shown: &[&str], #[case] fields: Value) {
+    let mut sample = Sample::ready();
+    let further = "arn:aws:iam::444455556666:role/missing".to_owned();
+    sample.inputs.principals.as_mut().unwrap().arns.insert(further);
+    sample.shows(
+        Slot::allowed_principals(&service()),
+        json!({"AllowedPrincipals": shown}),
+    );
+    let decision = build(sample.basis()).unwrap();
+    let refused = |step: &Step| match step.kind {
+        Kind::AllowedPrincipals => Outcome::Failed(AwsError::own(Class::Invalid, "InvalidPrincipal")),
+        _ => Outcome::Nothing,
+    };
+    let outcomes: Vec<_> = decision.steps.iter().map(refused).collect();
+    let report = after_build(&sample.cr, &decision, &outcomes);
+    assert_eq!(report.conditions[0].reason, Reason::PrincipalsFailed);
+    assert_eq!(Value::Object(report.fields), fields);
 }
 
 #[rstest]
