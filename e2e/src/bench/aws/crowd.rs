@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use futures::future::try_join_all;
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
+use serde_json::json;
 
 use super::super::crowd::available_after;
 use super::super::figures::Figure;
@@ -35,7 +36,13 @@ const OFTEN: &[(&str, &str)] = &[("resync", "10s"), ("record-resync", "90s")];
 ///
 /// Something cannot be measured.
 pub(super) async fn run(preset: Preset, program: &Path) -> Result<Report> {
-    let env = AwsEnv::local(preset).await?;
+    // By default AWS lets an account have few endpoint services.
+    let env = AwsEnv::local_with(preset, |seed| {
+        for account in seed["accounts"].as_array_mut().into_iter().flatten() {
+            account["quotas"] = json!({"endpoint_services": 2 * CLUSTERS});
+        }
+    })
+    .await?;
     let all: Vec<_> = (0..CLUSTERS)
         .map(|n| AwsHostedCluster::new(&format!("many{n}")))
         .collect();
