@@ -15,6 +15,7 @@ mod desired;
 mod faults;
 mod life;
 mod lost;
+mod models;
 mod nameless;
 mod principals;
 mod records;

@@ -44,6 +44,19 @@ pub(crate) struct SimTransport {
     aws: Mutex<SimulatedAws>,
     began: Instant,
     began_at: Timestamp,
+    sent: Mutex<Vec<Value>>,
+}
+
+/// A request to a region, as `e2e/clients/aws/sent.py` reads it.
+pub(crate) fn shown(region: &str, request: &Request<Bytes>) -> Value {
+    let authorization = request.headers().get(http::header::AUTHORIZATION);
+    json!({
+        "region": region,
+        "method": request.method().as_str(),
+        "url": request.uri().to_string(),
+        "authorization": authorization.map(|value| value.to_str().unwrap()),
+        "body": String::from_utf8(request.body().to_vec()).unwrap(),
+    })
 }
 
 impl SimTransport {
@@ -63,7 +76,13 @@ impl SimTransport {
             aws: Mutex::new(aws),
             began: Instant::now(),
             began_at,
+            sent: Mutex::default(),
         })
+    }
+
+    /// Every request so far, as [`shown`].
+    pub(crate) fn sent(&self) -> Vec<Value> {
+        self.sent.lock().unwrap().clone()
     }
 
     pub(crate) fn aws(&self) -> MutexGuard<'_, SimulatedAws> {
@@ -131,6 +150,7 @@ impl SimTransport {
 #[async_trait]
 impl Transport for SimTransport {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
+        self.sent.lock().unwrap().push(shown("us-east-1", &request));
         let Answer { response, wire } = {
             let now = self.now();
             let mut aws = self.aws();
@@ -145,7 +165,8 @@ impl Transport for SimTransport {
     }
 }
 
-struct Uncounted;
+/// Counts nothing.
+pub(crate) struct Uncounted;
 
 impl Counters for Uncounted {
     fn call(&self, _: ObservedCall) {}

@@ -5,33 +5,20 @@
 mod clients_support;
 mod http_support;
 
-use std::{
-    io::ErrorKind,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::path::PathBuf;
+use std::process::Command;
 
-use clients_support::{WORKERS, clients, nothing_is_left_out, run, start, start_simulators, text};
+use clients_support::{WORKERS, clients, nothing_is_left_out, run, start, start_simulators};
 use http_support::spec_support;
+use simulator::python::python;
 
-/// The Python of the virtual environment with the pinned packages; `None` where there is no Python to make one.
-fn python() -> Option<PathBuf> {
-    match Command::new("python3").arg("--version").output() {
-        Err(error) if error.kind() == ErrorKind::NotFound => return None,
-        other => assert!(other.unwrap().status.success(), "python3 does not run"),
-    }
-    let requirements = clients().join("requirements.txt");
-    let venv = Command::new(clients().join("../../hack/venv"))
-        .arg(requirements)
-        .output()
-        .unwrap();
-    assert!(venv.status.success(), "hack/venv: {}", text(&venv));
-    Some(Path::new(String::from_utf8(venv.stdout).unwrap().trim()).join("bin/python"))
+fn pinned() -> Option<PathBuf> {
+    python(&clients().join("requirements.txt"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn official_python_packages_work() {
-    let Some(python) = tokio::task::spawn_blocking(python).await.unwrap() else {
+    let Some(python) = tokio::task::spawn_blocking(pinned).await.unwrap() else {
         println!("SKIPPED: no python3");
         return;
     };
@@ -56,7 +43,7 @@ async fn official_python_packages_work() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn readme_examples_by_python_work() {
-    let Some(python) = tokio::task::spawn_blocking(python).await.unwrap() else {
+    let Some(python) = tokio::task::spawn_blocking(pinned).await.unwrap() else {
         println!("SKIPPED: no python3");
         return;
     };

@@ -2,13 +2,11 @@
 //! answer against the service models that the package carries.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::{
-    io::ErrorKind,
-    path::{Path, PathBuf},
-    process::{Command, Output},
-};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
 use awssim::{Options, Server};
+use simulator::python::python;
 
 fn clients() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../clients/aws")
@@ -19,23 +17,12 @@ fn text(output: &Output) -> String {
     format!("{}{}", text(&output.stdout), text(&output.stderr))
 }
 
-/// The Python of the virtual environment with the pinned packages; `None` where there is no Python to make one.
-fn python() -> Option<PathBuf> {
-    match Command::new("python3").arg("--version").output() {
-        Err(error) if error.kind() == ErrorKind::NotFound => return None,
-        other => assert!(other.unwrap().status.success(), "python3 does not run"),
-    }
-    let venv = Command::new(clients().join("../../../hack/venv"))
-        .arg(clients().join("requirements.txt"))
-        .output()
-        .unwrap();
-    assert!(venv.status.success(), "hack/venv: {}", text(&venv));
-    Some(Path::new(String::from_utf8(venv.stdout).unwrap().trim()).join("bin/python"))
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn official_python_package_works() {
-    let Some(python) = tokio::task::spawn_blocking(python).await.unwrap() else {
+    let Some(python) = tokio::task::spawn_blocking(|| python(&clients().join("requirements.txt")))
+        .await
+        .unwrap()
+    else {
         println!("SKIPPED: no python3");
         return;
     };

@@ -10,6 +10,7 @@ pub mod connections;
 pub mod control;
 pub mod fault;
 pub mod process;
+pub mod python;
 pub mod random;
 pub mod seed;
 pub mod server;
