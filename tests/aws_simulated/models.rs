@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use crate::sim::{Uncounted, Valve, shown};
 
+mod documented;
 mod every_request;
 mod requests;
 
