@@ -1,6 +1,6 @@
-"""The answers that AWS documents, as the wire has them: the examples of botocore's models and of the AWS CLI. Each line of
-the input names an action and an expression of JMESPath, `{"service", "action", "shown"}`; each line of the output is an
-example, `{"action", "title", "answer", "shown"}`, with what the expression finds in it."""
+"""The answers that AWS documents, as the wire has them: the examples of botocore's models and of the AWS CLI. Each line
+of the input names an action and an expression of JMESPath, `{"service", "action", "shown"}`; each line of the output is
+an example, `{"action", "title", "answer", "shown"}`, with what the expression finds in it."""
 
 import json
 import re

@@ -1,6 +1,6 @@
-"""Holds requests that somebody else has sent against the services' models and botocore's own addresses. Each line of the
-input is a request, `{"region", "method", "url", "authorization", "body"}`; each line of the output is what it is of, or
-what is wrong with it: `{"action"}` or `{"wrong", "request"}`.
+"""Holds requests that somebody else has sent against the services' models and botocore's own addresses. Each line of
+the input is a request, `{"region", "method", "url", "authorization", "body"}`; each line of the output is what it is
+of, or what is wrong with it: `{"action"}` or `{"wrong", "request"}`.
 
 A request is read back into parameters by the model; botocore has to make the same request of these again."""
 
