@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::Platform;
+
 /// One table for the variants and their list, so that none can be forgotten.
 macro_rules! condition_types {
     ($($(#[$doc:meta])* $name:ident,)+) => {
@@ -53,6 +55,28 @@ impl ConditionType {
         ConditionType::AWSEndpointServiceAvailable,
         ConditionType::AWSEndpointAvailable,
     ];
+
+    /// Those of the custom resource of a platform, in the order of the path.
+    pub fn of(platform: Platform) -> &'static [ConditionType] {
+        match platform {
+            Platform::Azure => &Self::OF_AZURE,
+            Platform::Aws => &Self::OF_AWS,
+        }
+    }
+
+    /// Whether a custom resource is available only while this holds: the summary of all others, or each one where none
+    /// sums up.
+    pub fn is_decisive(self) -> bool {
+        match self {
+            Self::AzurePrivateLinkServiceAvailable | Self::AWSEndpointServiceAvailable | Self::AWSEndpointAvailable => {
+                true
+            }
+            Self::AzureInternalLoadBalancerAvailable
+            | Self::AzurePLSCreated
+            | Self::AzurePrivateEndpointAvailable
+            | Self::AzurePrivateDNSAvailable => false,
+        }
+    }
 
     /// The reason of the condition while it holds.
     pub fn success(self) -> Reason {

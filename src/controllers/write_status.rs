@@ -77,9 +77,8 @@ async fn write_once<R: ServedResource>(
         cx.runtime.metrics.kube_write(R::STATUS_WRITES, KubeVerb::Patch);
         log_conditions(cr, &report);
         let created = cr.meta().creation_timestamp.as_ref();
-        let whole = R::summary_kind().and_then(|kind| conditions::became_available(kind, &before, &own, created));
-        if let Some((since, duration)) = whole {
-            cx.runtime.metrics.available_after(since, duration);
+        if let Some((since, duration)) = conditions::became_available(R::PLATFORM, &before, &own, created) {
+            cx.runtime.metrics.available_after(R::PLATFORM, since, duration);
         }
         published.written(&before, &own, now);
     } else {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use crate::api::{ConditionType, Reason, Status};
+use crate::api::{ConditionType, Platform, Reason, Status};
 use crate::engine::failure::Class;
 
 /// A condition that was just decided; when it last changed is not known yet.
@@ -118,21 +118,26 @@ impl Since {
 /// publishes that; what it took counts from the creation then.
 const FIRST_RECONCILE: Duration = Duration::from_secs(60);
 
-/// From when, and how long it took, if the condition of this type holds in `own` and did not in `before`.
+/// From when, and how long it took, if all decisive conditions of a custom resource of this platform hold once `own` is
+/// stored, and did not all hold in `before`.
 pub fn became_available(
-    kind: ConditionType,
+    platform: Platform,
     before: &[Condition],
     own: &[Condition],
     created: Option<&Time>,
 ) -> Option<(Since, Duration)> {
-    let old = get(before, kind);
-    let new = get(own, kind)?;
-    if !is_true(new) || old.is_some_and(is_true) {
+    let kinds = ConditionType::of(platform).iter().filter(|kind| kind.is_decisive());
+    let pairs = kinds.map(|kind| (get(before, *kind), get(own, *kind).or_else(|| get(before, *kind))));
+    let pairs: Vec<(Option<&Condition>, &Condition)> =
+        pairs.map(|(old, new)| Some((old, new?))).collect::<Option<_>>()?;
+    if !pairs.iter().all(|(_, new)| is_true(new)) {
         return None;
     }
-    let now = new.last_transition_time.0;
+    let now = pairs.iter().map(|(_, new)| new.last_transition_time.0).max()?;
     let created = created.map_or(now, |time| time.0);
-    let since = old.map_or(created, |old| old.last_transition_time.0);
+    let missing = pairs.iter().filter(|(old, _)| !old.is_some_and(is_true));
+    let since = missing.map(|(old, _)| old.map_or(created, |old| old.last_transition_time.0));
+    let since = since.min()?;
     Some(if between(created, since) <= FIRST_RECONCILE {
         (Since::Creation, between(created, now))
     } else {
@@ -206,7 +211,8 @@ mod tests {
         let own = merge(&[], vec![good(whole)], NOW);
         let duration = |before: &[Condition], created: i64| {
             let created = Time(Timestamp::constant(created, 0));
-            became_available(whole, before, &own, Some(&created)).map(|(since, duration)| (since, duration.as_secs()))
+            became_available(Platform::Azure, before, &own, Some(&created))
+                .map(|(since, duration)| (since, duration.as_secs()))
         };
         assert_eq!(duration(&[], 1_900), Some((Since::Creation, 100)));
         // THEN was the first reconcile, soon after the creation.
@@ -214,7 +220,41 @@ mod tests {
         assert_eq!(duration(&stored([bad(whole)]), 10), Some((Since::Outage, 1_000)));
         assert_eq!(duration(&stored([good(whole)]), 990), None);
         let still = merge(&[], vec![bad(whole), good(AzurePLSCreated)], NOW);
-        assert_eq!(became_available(whole, &[], &still, None), None);
+        assert_eq!(became_available(Platform::Azure, &[], &still, None), None);
+    }
+
+    #[test]
+    fn path_on_aws_is_available_when_the_last_of_both_conditions_holds() {
+        let (service, endpoint) = (AWSEndpointServiceAvailable, AWSEndpointAvailable);
+        let at = |new: NewCondition, seconds: i64| merge(&[], vec![new], Timestamp::constant(seconds, 0)).remove(0);
+        let created = Time(Timestamp::constant(990, 0));
+        let duration = |before: &[Condition], own: Condition| {
+            let found = became_available(Platform::Aws, before, &[own], Some(&created));
+            found.map(|(since, duration)| (since, duration.as_secs()))
+        };
+        let waiting = at(bad(endpoint), 1_000);
+        assert_eq!(
+            duration(&[at(bad(service), 1_000), waiting.clone()], at(good(service), 1_500)),
+            None
+        );
+        let half = [at(good(service), 1_500), waiting.clone()];
+        assert_eq!(
+            duration(&half, at(good(endpoint), 2_000)),
+            Some((Since::Creation, 1_010))
+        );
+        assert_eq!(
+            duration(&half[..1], at(good(endpoint), 2_000)),
+            Some((Since::Creation, 1_010))
+        );
+        assert_eq!(
+            duration(&[waiting], at(good(endpoint), 2_000)),
+            None,
+            "the other one is missing"
+        );
+        let whole = [at(good(service), 1_500), at(good(endpoint), 2_000)];
+        assert_eq!(duration(&whole, at(good(endpoint), 2_000)), None, "it was already");
+        let outage = [at(bad(service), 5_000), at(good(endpoint), 2_000)];
+        assert_eq!(duration(&outage, at(good(service), 5_300)), Some((Since::Outage, 300)));
     }
 
     #[test]

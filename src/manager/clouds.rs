@@ -126,6 +126,10 @@ fn aws_connection(settings: &Aws, metrics: &Arc<Metrics>, read_only: bool) -> an
     };
     let connection = Connection::new(transport, settings.endpoints.clone(), metrics.clone());
     let sessions = SessionCache::of_profile(connection.clone(), settings.credentials_file.clone(), SESSION_NAME);
+    metrics.read_session_with({
+        let sessions = sessions.clone();
+        move || sessions.state()
+    });
     Ok(AwsConnection {
         settings: Arc::new(settings.clone()),
         connection,

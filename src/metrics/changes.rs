@@ -1,7 +1,7 @@
-//! What was created, repaired and replaced in Azure: how often in all, and how often one and the same resource, which
+//! What was created, repaired and replaced in a cloud: how often in all, and how often one and the same resource, which
 //! shows whether somebody else keeps changing it.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -9,11 +9,13 @@ use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Result};
 use tokio::time::Instant;
 
 use super::{Metrics, Registered, locked};
+use crate::api::Platform;
+use crate::aws::kinds as aws;
 use crate::azure::kinds::Kind;
 use crate::engine::plan::Change;
 use crate::hypershift::conditions::Since;
 
-/// How long a change of a resource in Azure counts as recent in the metrics.
+/// How long a change of a resource counts as recent in the metrics.
 const LATELY: Duration = Duration::from_secs(3_600);
 
 /// The most recent changes of one resource that are kept; nobody needs to know of more.
@@ -36,29 +38,37 @@ impl Changes {
         let total = registered.add(IntCounterVec::new(
             Opts::new(
                 "hyperlink_changes_total",
-                "Resources in Azure that Hyperlink changed and that are as desired since.",
+                "Resources in a cloud that Hyperlink changed and that are as desired since.",
             ),
             &["kind", "change"],
         )?)?;
         let to_available = registered.add(HistogramVec::new(
             HistogramOpts::new(
                 "hyperlink_time_to_available_seconds",
-                "How long an AzurePrivateLinkService took to be available, since its creation or since it last was.",
+                "How long a custom resource took to be available, since its creation or since it last was.",
             )
             .buckets(OF_PATHS.to_vec()),
-            &["since"],
+            &["platform", "since"],
         )?)?;
         // From 0 on, so that the first one shows as an increase.
-        for since in Since::ALL {
-            to_available.with_label_values(&[since.label()]);
+        for platform in Platform::ALL {
+            for since in Since::ALL {
+                to_available.with_label_values(&[platform.as_str(), since.label()]);
+            }
         }
-        for kind in Kind::ALL {
+        for kind in kinds() {
             for change in CHANGES {
-                total.with_label_values(&[kind.label(), change]);
+                total.with_label_values(&[kind, change]);
             }
         }
         Ok(Self { total, to_available })
     }
+}
+
+/// The kinds of resources of both clouds, by their labels.
+pub(super) fn kinds() -> BTreeSet<&'static str> {
+    let of_azure = Kind::ALL.map(Kind::label).into_iter();
+    of_azure.chain(aws::Kind::ALL.map(aws::Kind::label)).collect()
 }
 
 /// The recent changes of each resource.
@@ -69,7 +79,7 @@ impl Recent {
     fn add(&self, kind: &'static str, id: &str) {
         self.forget_old();
         let mut recent = locked(&self.0);
-        // Azure compares ids without case, whoever spells them otherwise.
+        // Azure compares ids without case, whoever spells them otherwise. Those of AWS differ in more than case.
         let (_, times) = recent
             .entry(id.to_lowercase())
             .or_insert_with(|| (kind, VecDeque::new()));
@@ -82,7 +92,7 @@ impl Recent {
     /// Of each kind, how often the resource was changed that was changed most.
     pub(super) fn most(&self) -> BTreeMap<&'static str, usize> {
         self.forget_old();
-        let mut most = BTreeMap::from(Kind::ALL.map(|kind| (kind.label(), 0)));
+        let mut most: BTreeMap<_, _> = kinds().into_iter().map(|kind| (kind, 0)).collect();
         for (kind, times) in locked(&self.0).values() {
             most.entry(*kind).and_modify(|most| *most = times.len().max(*most));
         }
@@ -112,8 +122,9 @@ impl Metrics {
     }
 
     /// Records that a custom resource became available, and how long it was not.
-    pub fn available_after(&self, since: Since, took: Duration) {
-        let histogram = self.changes.to_available.with_label_values(&[since.label()]);
+    pub fn available_after(&self, platform: Platform, since: Since, took: Duration) {
+        let labels = [platform.as_str(), since.label()];
+        let histogram = self.changes.to_available.with_label_values(&labels);
         histogram.observe(took.as_secs_f64());
     }
 }

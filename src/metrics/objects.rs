@@ -16,12 +16,13 @@ use prometheus::core::Collector;
 use super::at_scrape::{AtScrape, Sample};
 use super::state::Sources;
 use super::{Metrics, locked};
+use crate::api::Platform;
 use crate::api::condition::{ConditionType, Reason, Status};
 use crate::azure::arm::id::ResourceId;
 use crate::azure::kinds::private_link_service::quota::{CountedService, Quota, QuotaUse};
 
-/// The most series of conditions that are not True in one namespace, the oldest first. The summary of a custom
-/// resource, which the alert uses, does not count and has no limit.
+/// The most series of conditions that are not True in one namespace, the oldest first. The decisive ones, which the alert
+/// uses, do not count and have no limit.
 const MOST: usize = 32;
 
 /// The most custom resources under deletion that one namespace shows by name, those that have waited longest.
@@ -86,11 +87,6 @@ impl ObservedCondition {
         self.status == Some(Status::True)
     }
 
-    /// Whether it is the summary of the others.
-    fn is_summary(&self) -> bool {
-        self.kind == ConditionType::AzurePrivateLinkServiceAvailable
-    }
-
     fn status(&self) -> &'static str {
         self.status.map_or("Unknown", Status::as_str)
     }
@@ -103,9 +99,8 @@ impl ObservedCondition {
 
 impl ObservedObject {
     fn is_available(&self) -> bool {
-        self.conditions
-            .iter()
-            .any(|condition| condition.is_summary() && condition.is_true())
+        let mut decisive = self.conditions.iter().filter(|condition| condition.kind.is_decisive());
+        decisive.all(ObservedCondition::is_true)
     }
 
     /// Its namespace and name.
@@ -124,98 +119,138 @@ impl ObservedObject {
 
 pub(super) type ListObjects = Box<dyn Fn() -> Vec<ObservedObject> + Send + Sync>;
 
-struct Objects(Vec<ObservedObject>);
+/// The custom resources of one platform.
+struct Objects {
+    platform: Platform,
+    all: Vec<ObservedObject>,
+}
+
+/// The custom resources of each platform on which this process leads.
+struct Platforms(Vec<Objects>);
 
 /// There are no series before the custom resources are known; a standby does not know them.
 pub(super) fn gauges(sources: Arc<Sources>) -> Result<impl Collector> {
-    let objects = AtScrape::new(move || locked(&sources.objects).as_ref().map(|list| Objects(list())));
-    quotas(conditions(objects)?)
+    let platforms = AtScrape::new(move || {
+        let lists = locked(&sources.objects);
+        let all = lists.iter().map(|(platform, list)| Objects {
+            platform: *platform,
+            all: list(),
+        });
+        Some(Platforms(all.collect())).filter(|platforms| !platforms.0.is_empty())
+    });
+    quotas(ages(conditions(platforms)?)?)
 }
 
-fn conditions(objects: AtScrape<Objects>) -> Result<AtScrape<Objects>> {
-    objects
+fn conditions(platforms: AtScrape<Platforms>) -> Result<AtScrape<Platforms>> {
+    platforms
         .gauge(
             "hyperlink_objects",
-            "AzurePrivateLinkServices by state.",
-            &["state"],
-            Objects::by_state,
+            "Custom resources by state.",
+            &["platform", "state"],
+            |all| all.each(Objects::by_state),
         )?
         .gauge(
             "hyperlink_conditions",
-            "AzurePrivateLinkServices by condition and its status.",
-            &["status", "type"],
-            Objects::by_condition,
+            "Custom resources by condition and its status.",
+            &["platform", "status", "type"],
+            |all| all.each(Objects::by_condition),
         )?
         .gauge(
             "hyperlink_conditions_not_true",
-            "AzurePrivateLinkServices of which a condition is not True, by its reason; without those being deleted.",
-            &["reason", "type"],
-            Objects::not_true_by_reason,
+            "Custom resources of which a condition is not True, by its reason; without those being deleted.",
+            &["platform", "reason", "type"],
+            |all| all.each(Objects::not_true_by_reason),
         )?
         .gauge(
             "hyperlink_condition_not_true_oldest_age_seconds",
             "How long a condition has not been True, for whatever reasons, by the reason that it has now; of the \
-             AzurePrivateLinkService where this has lasted longest, without those being deleted.",
-            &["reason", "type"],
-            Objects::oldest_not_true,
-        )?
+             custom resource where this has lasted longest, without those being deleted.",
+            &["platform", "reason", "type"],
+            |all| all.each(Objects::oldest_not_true),
+        )
+}
+
+fn ages(platforms: AtScrape<Platforms>) -> Result<AtScrape<Platforms>> {
+    platforms
         .gauge(
             "hyperlink_object_available",
-            "1 for each AzurePrivateLinkService that is available, 0 for each other; without those being deleted.",
-            &["control_plane", "name"],
-            Objects::available,
+            "1 for each custom resource that is available, 0 for each other; without those being deleted.",
+            &["platform", "control_plane", "name"],
+            |all| all.each(Objects::available),
         )?
         .gauge(
             "hyperlink_object_deletion_age_seconds",
-            "How long an AzurePrivateLinkService has been under deletion; of each namespace the 8 oldest.",
-            &["control_plane", "name"],
-            Objects::deletion_ages,
+            "How long a custom resource has been under deletion; of each namespace the 8 oldest.",
+            &["platform", "control_plane", "name"],
+            |all| all.each(Objects::deletion_ages),
         )?
         .gauge(
             "hyperlink_object_not_true_age_seconds",
             "How long a condition has not been True, for whatever reasons, by the reason that it has now; \
-             AzurePrivateLinkServiceAvailable of each AzurePrivateLinkService, of the others the 32 oldest of a \
-             namespace, without those being deleted.",
-            &["control_plane", "name", "reason", "type"],
-            Objects::not_true_ages,
+             AzurePrivateLinkServiceAvailable and the conditions of AWSEndpointServices of each custom resource, of the \
+             others the 32 oldest of a namespace, without those being deleted.",
+            &["platform", "control_plane", "name", "reason", "type"],
+            |all| all.each(Objects::not_true_ages),
         )
 }
 
-fn quotas(objects: AtScrape<Objects>) -> Result<AtScrape<Objects>> {
-    objects
+fn quotas(platforms: AtScrape<Platforms>) -> Result<AtScrape<Platforms>> {
+    platforms
         .gauge(
             "hyperlink_object_without_quota",
             "1 for each AzurePrivateLinkService that has no Private Link Service yet, where those that this process knows \
              use up one of Azure's quotas; without those being deleted.",
-            &["control_plane", "name", "quota"],
-            Objects::without_quota,
+            &["platform", "control_plane", "name", "quota"],
+            |all| all.each(Objects::without_quota),
         )?
         .gauge(
             "hyperlink_quota_used",
             "How much of one of Azure's quotas the AzurePrivateLinkServices use, where they use most of it: services as role ho \
              knows them, zones as role cpo does.",
             &["quota"],
-            Objects::quotas_used,
+            |all| all.on_azure().map(Objects::quotas_used).unwrap_or_default(),
         )?
         .gauge(
             "hyperlink_quota_limit",
             "Azure's own limit; Azure's support may have raised it.",
             &["quota"],
-            |_| QUOTAS.map(|(quota, limit)| (vec![quota], limit)).into(),
+            |all| {
+                let limits = QUOTAS.map(|(quota, limit)| (vec![quota], limit));
+                all.on_azure().map(|_| limits.into()).unwrap_or_default()
+            },
         )
 }
 
 impl Metrics {
-    /// Sets the function that lists the custom resources at each scrape. It must be quick and must not block.
-    pub fn list_objects_with(&self, list: impl Fn() -> Vec<ObservedObject> + Send + Sync + 'static) {
-        *locked(&self.sources.objects) = Some(Box::new(list));
+    /// Sets the function that lists the custom resources of a platform at each scrape. It must be quick and must not
+    /// block.
+    pub fn list_objects_with(&self, of: Platform, list: impl Fn() -> Vec<ObservedObject> + Send + Sync + 'static) {
+        locked(&self.sources.objects).insert(of, Box::new(list));
+    }
+}
+
+impl Platforms {
+    /// What is computed for each platform, with its label before the others.
+    fn each<'o>(&'o self, compute: fn(&'o Objects) -> Vec<Sample<'o>>) -> Vec<Sample<'o>> {
+        let labelled = self.0.iter().flat_map(|objects| {
+            let samples = compute(objects).into_iter();
+            samples.map(|(labels, value)| {
+                let all = [objects.platform.as_str()].into_iter().chain(labels);
+                (all.collect(), value)
+            })
+        });
+        labelled.collect()
+    }
+
+    fn on_azure(&self) -> Option<&Objects> {
+        self.0.iter().find(|objects| objects.platform == Platform::Azure)
     }
 }
 
 impl Objects {
     /// Those that are not being deleted.
     fn staying(&self) -> impl Iterator<Item = &ObservedObject> {
-        self.0.iter().filter(|object| object.deleting_for.is_none())
+        self.all.iter().filter(|object| object.deleting_for.is_none())
     }
 
     fn not_true(&self) -> impl Iterator<Item = (&ObservedObject, &ObservedCondition)> {
@@ -226,16 +261,16 @@ impl Objects {
     }
 
     fn by_state(&self) -> Vec<Sample<'_>> {
-        let count = |state| self.0.iter().filter(|object| object.state() == state).count();
+        let count = |state| self.all.iter().filter(|object| object.state() == state).count();
         STATES.map(|state| (vec![state], count(state) as f64)).into()
     }
 
     fn by_condition(&self) -> Vec<Sample<'_>> {
         let mut counts = BTreeMap::new();
-        for kind in ConditionType::OF_AZURE {
+        for kind in ConditionType::of(self.platform) {
             counts.extend(STATUSES.map(|status| (vec![status, kind.as_str()], 0.0)));
         }
-        for condition in self.0.iter().flat_map(|object| &object.conditions) {
+        for condition in self.all.iter().flat_map(|object| &object.conditions) {
             let labels = vec![condition.status(), condition.kind.as_str()];
             *counts.entry(labels).or_default() += 1.0;
         }
@@ -266,17 +301,18 @@ impl Objects {
     }
 
     fn deletion_ages(&self) -> Vec<Sample<'_>> {
-        let deleting = self.0.iter().filter_map(|object| {
+        let deleting = self.all.iter().filter_map(|object| {
             let age = object.deleting_for?.as_secs_f64();
             Some((object.labels(), age))
         });
         oldest_of_each_namespace(deleting, MAX_DELETING)
     }
 
-    /// Every summary, and of the other conditions the oldest of each namespace.
+    /// Every decisive condition, and of the others the oldest of each namespace.
     fn not_true_ages(&self) -> Vec<Sample<'_>> {
-        let (summaries, others): (Vec<_>, Vec<_>) = self.not_true().partition(|(_, condition)| condition.is_summary());
-        let mut shown: Vec<_> = summaries.into_iter().map(age_of).collect();
+        let (decisive, others): (Vec<_>, Vec<_>) =
+            self.not_true().partition(|(_, condition)| condition.kind.is_decisive());
+        let mut shown: Vec<_> = decisive.into_iter().map(age_of).collect();
         shown.extend(oldest_of_each_namespace(others.into_iter().map(age_of), MOST));
         shown
     }
@@ -294,11 +330,11 @@ impl Objects {
     }
 
     fn quota_use(&self) -> QuotaUse<'_> {
-        QuotaUse::by(self.0.iter().filter_map(|object| object.link_service.as_ref()))
+        QuotaUse::by(self.all.iter().filter_map(|object| object.link_service.as_ref()))
     }
 
     fn quotas_used(&self) -> Vec<Sample<'_>> {
-        let zones: HashSet<&ResourceId> = self.0.iter().flat_map(|object| &object.zones).collect();
+        let zones: HashSet<&ResourceId> = self.all.iter().flat_map(|object| &object.zones).collect();
         let zones = zones.into_iter().map(ResourceId::subscription);
         let services = self.quota_use();
         let used = [

@@ -1,18 +1,17 @@
 //! The reference of all metrics, as Markdown, from what is registered.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use prometheus::core::Desc;
 use prometheus::proto::MetricType;
 
-use super::changes::CHANGES;
+use super::changes::{CHANGES, kinds};
 use super::labels::{Controller, KubeResource, KubeVerb, ReconcileResult, Watched};
 use super::objects::{OTHER, QUOTAS, STATES, STATUSES};
-use crate::api::LedRole;
 use crate::api::condition::{ConditionType, Reason};
+use crate::api::{LedRole, Platform};
 use crate::aws::api::action::Action;
-use crate::aws::kinds as aws;
 use crate::azure::arm::ports::CallVerb;
 use crate::azure::arm::throttle::BUDGETS;
 use crate::azure::kinds::Kind;
@@ -23,9 +22,9 @@ const INTRODUCTION: &str = "# Metrics
 
 Written by `hyperlink metrics`; do not edit. Served on `/metrics` of every process; where it is served, and to whom, is
 in `hyperlink run --help`. Metrics of custom resources come from leaders alone, from each role, and from a process for
-all namespaces also of those that have one of their own: take the `max` over processes, and count by name,
-`count(max by (control_plane, name) (…))`. Most counters have no series before something was counted. The unit,
-`seconds` or `bytes`, is the end of the name; metrics without a unit count things.
+all namespaces also of those that have one of their own: take the `max` over processes, and count by platform and name,
+`count(max by (platform, control_plane, name) (…))`. Most counters have no series before something was counted. The
+unit, `seconds` or `bytes`, is the end of the name; metrics without a unit count things.
 
 | metric | type | labels | meaning |
 |---|---|---|---|
@@ -64,16 +63,10 @@ fn values(metric: &str, label: &str) -> String {
         ("commit", _) => "of this program's source".into(),
         ("control_plane", _) => "namespace of the custom resource".into(),
         ("controller", _) => quoted(Controller::LABELS),
-        ("kind", "hyperlink_changes_total" | "hyperlink_changes_of_one_resource") => {
-            let kinds: BTreeSet<&str> = Kind::ALL
-                .map(Kind::label)
-                .into_iter()
-                .chain(aws::Kind::ALL.map(aws::Kind::label))
-                .collect();
-            quoted(kinds)
-        }
+        ("kind", "hyperlink_changes_total" | "hyperlink_changes_of_one_resource") => quoted(kinds()),
         ("kind", _) => quoted(Kind::ALL.map(Kind::label)),
         ("name", _) => "name of the custom resource".into(),
+        ("platform", _) => quoted(Platform::ALL),
         ("quota", _) => quoted(QUOTAS.map(|(quota, _)| quota)),
         ("reason", "hyperlink_requeues_total") => {
             "`resync`, `read_due`, `list_due`, `poll`, `other_writer`, `conflict`, `failed`, `panicked`, \
@@ -89,7 +82,7 @@ fn values(metric: &str, label: &str) -> String {
         ("state", _) => quoted(STATES),
         ("status", "hyperlink_arm_calls_total" | "hyperlink_aws_calls_total") => "the HTTP status; 0: no answer".into(),
         ("status", _) => quoted(STATUSES),
-        ("type", _) => quoted(ConditionType::OF_AZURE.map(ConditionType::as_str)),
+        ("type", _) => quoted(ConditionType::ALL.map(ConditionType::as_str)),
         ("verb", "hyperlink_kube_writes_total") => quoted(KubeVerb::LABELS),
         ("verb", _) => quoted(CallVerb::ALL.map(CallVerb::label)),
         ("version", _) => "of this program".into(),

@@ -1,4 +1,5 @@
-//! What else is computed at each scrape: long-running operations, the token for Azure, repeated changes, memory.
+//! What else is computed at each scrape: long-running operations, the token for Azure, the session for AWS, repeated
+//! changes, memory.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -10,26 +11,32 @@ use super::at_scrape::{AtScrape, Sample};
 use super::changes::Recent;
 use super::objects::ListObjects;
 use super::{Metrics, locked};
+use crate::api::Platform;
+use crate::aws::credentials::SessionState;
 use crate::azure::arm::auth::TokenState;
 use crate::azure::kinds::Kind;
 use crate::engine::observation_cache::UnderWay;
 
 type ReadToken = Box<dyn Fn() -> TokenState + Send + Sync>;
+type ReadSession = Box<dyn Fn() -> SessionState + Send + Sync>;
 type ReadOperations = Box<dyn Fn() -> BTreeMap<Kind, UnderWay> + Send + Sync>;
 
 /// Where the state is read.
 #[derive(Default)]
 pub(super) struct Sources {
-    pub(super) objects: Mutex<Option<ListObjects>>,
+    pub(super) objects: Mutex<BTreeMap<Platform, ListObjects>>,
     pub(super) recent: Recent,
     operations: Mutex<Vec<ReadOperations>>,
     token: Mutex<Option<ReadToken>>,
+    session: Mutex<Option<ReadSession>>,
 }
 
 struct ScrapedState {
     /// Of every kind, once a role has begun.
     operations: BTreeMap<&'static str, UnderWay>,
     token: TokenState,
+    /// None in a process without AWS.
+    session: Option<SessionState>,
     most_changes: BTreeMap<&'static str, usize>,
     memory: Option<f64>,
 }
@@ -61,6 +68,12 @@ pub(super) fn gauges(sources: Arc<Sources>) -> Result<impl Collector> {
             |state| if_known(state.token.left.map(|left| left.as_secs_f64())),
         )?
         .gauge(
+            "hyperlink_aws_session_expires_in_seconds",
+            "How long the session for AWS in use is still valid; 0 without one, absent for keys that do not expire.",
+            &[],
+            |state| if_known(state.session.as_ref().and_then(left_of_session)),
+        )?
+        .gauge(
             "hyperlink_changes_of_one_resource",
             "How often the resource that Hyperlink changed most was changed within the last hour; 0 when none was.",
             &["kind"],
@@ -87,6 +100,7 @@ impl Sources {
         ScrapedState {
             operations,
             token: locked(&self.token).as_ref().map(|read| read()).unwrap_or_default(),
+            session: locked(&self.session).as_ref().map(|read| read()),
             most_changes: self.recent.most(),
             memory: resident_memory(),
         }
@@ -102,7 +116,20 @@ fn if_known(value: Option<f64>) -> Vec<Sample<'static>> {
     value.map(|value| (Vec::new(), value)).into_iter().collect()
 }
 
+/// Seconds; none for keys that do not expire.
+fn left_of_session(session: &SessionState) -> Option<f64> {
+    match (session.age, session.left) {
+        (Some(_), None) => None,
+        (_, left) => Some(left.unwrap_or_default().as_secs_f64()),
+    }
+}
+
 impl Metrics {
+    /// Sets the function that reads the session for AWS at each scrape. It must be quick and must not block.
+    pub fn read_session_with(&self, read: impl Fn() -> SessionState + Send + Sync + 'static) {
+        *locked(&self.sources.session) = Some(Box::new(read));
+    }
+
     /// Sets the function that reads the token in use at each scrape. It must be quick and must not block.
     pub fn read_token_with(&self, read: impl Fn() -> TokenState + Send + Sync + 'static) {
         *locked(&self.sources.token) = Some(Box::new(read));

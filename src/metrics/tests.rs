@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::api::{LedRole, Platform, Role};
+use crate::aws::credentials::SessionState;
 use crate::azure::arm::auth::TokenState;
 use crate::azure::arm::id::ResourceId;
 use crate::azure::arm::ports::{CallVerb, Counters, ObservedCall};
@@ -147,6 +148,27 @@ fn token_age_and_rest_are_there_only_with_a_token() {
 }
 
 #[test]
+fn session_without_an_end_is_not_shown_and_a_missing_one_is_over() {
+    let name = "\nhyperlink_aws_session_expires_in_seconds ";
+    let shown = |state: SessionState| {
+        let metrics = metrics();
+        metrics.read_session_with(move || state.clone());
+        let text = metrics.render().unwrap();
+        let (_, rest) = text.split_once(name)?;
+        rest.lines().next().map(str::to_owned)
+    };
+    let obtained = SessionState {
+        age: Some(Duration::from_secs(100)),
+        ..SessionState::default()
+    };
+    assert_eq!(shown(obtained.clone()), None, "keys");
+    let left = Some(Duration::from_secs(3500));
+    assert_eq!(shown(SessionState { left, ..obtained }).as_deref(), Some("3500"));
+    assert_eq!(shown(SessionState::default()).as_deref(), Some("0"));
+    assert!(!metrics().render().unwrap().contains(name), "there is no AWS");
+}
+
+#[test]
 fn gauges_of_the_process_and_the_leader() {
     let metrics = metrics();
     metrics.leader(LedRole::on(Role::Ho, Platform::Azure), true);
@@ -217,14 +239,27 @@ async fn changes_of_one_resource_differ_from_those_of_many() {
 }
 
 #[test]
-fn time_to_available_is_labeled_by_its_start() {
+fn repeated_changes_of_one_resource_in_aws_show() {
     let metrics = metrics();
-    metrics.available_after(Since::Creation, Duration::from_secs(40));
-    metrics.available_after(Since::Outage, Duration::from_secs(4));
+    let most = |count: usize| format!(r#"hyperlink_changes_of_one_resource{{kind="records"}} {count}"#);
+    assert_sample(&metrics, &most(0));
+    let created = r#"hyperlink_changes_total{change="created",kind="records"} 0"#;
+    assert_sample(&metrics, created);
+    for _ in 0..3 {
+        metrics.changed("records", "records of Z1", &Change::Repaired(vec!["values"]));
+    }
+    assert_sample(&metrics, &most(3));
+}
+
+#[test]
+fn time_to_available_is_labeled_by_platform_and_start() {
+    let metrics = metrics();
+    metrics.available_after(Platform::Azure, Since::Creation, Duration::from_secs(40));
+    metrics.available_after(Platform::Aws, Since::Outage, Duration::from_secs(4));
     for sample in [
-        r#"hyperlink_time_to_available_seconds_bucket{since="creation",le="30"} 0"#,
-        r#"hyperlink_time_to_available_seconds_bucket{since="creation",le="45"} 1"#,
-        r#"hyperlink_time_to_available_seconds_bucket{since="outage",le="5"} 1"#,
+        r#"hyperlink_time_to_available_seconds_bucket{platform="azure",since="creation",le="30"} 0"#,
+        r#"hyperlink_time_to_available_seconds_bucket{platform="azure",since="creation",le="45"} 1"#,
+        r#"hyperlink_time_to_available_seconds_bucket{platform="aws",since="outage",le="5"} 1"#,
     ] {
         assert_sample(&metrics, sample);
     }

@@ -4,6 +4,7 @@
 pub mod aws;
 pub mod azure;
 mod foundation;
+mod shown;
 
 use anyhow::{Context as _, ensure};
 use kube::Api;

@@ -8,6 +8,7 @@ mod heal;
 mod ho;
 mod identities;
 mod killed;
+mod metrics;
 mod principals;
 mod take_over;
 

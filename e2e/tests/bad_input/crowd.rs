@@ -83,7 +83,8 @@ impl Crowded {
             // A repair shows in the conditions while it is under way.
             self.shared_env.heals(&self.other_tenant).await?;
         }
-        let series = "hyperlink_object_available{control_plane=\"clusters-neighbour\",name=\"private-router\"} 1";
+        let labels = "platform=\"azure\",control_plane=\"clusters-neighbour\",name=\"private-router\"";
+        let series = format!("hyperlink_object_available{{{labels}}} 1");
         for process in [&self.shared_env.ho, &self.shared_env.cpo] {
             process.leading(SOON).await?;
             // The watch of a process delivers a condition after the process wrote it, behind the writes of all others.

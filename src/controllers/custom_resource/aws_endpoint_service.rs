@@ -6,13 +6,14 @@ use serde_json::Value;
 use super::CustomResource;
 use crate::api::markers::aws::{READ_ANNOTATIONS, SERVICES};
 use crate::api::role::RolePart;
-use crate::api::{AWSEndpointService, ConditionType, Reason};
+use crate::api::{AWSEndpointService, ConditionType, Platform, Reason};
 use crate::aws::cloud::Aws;
 use crate::hypershift::conditions::NewCondition;
 
 impl CustomResource for AWSEndpointService {
     type Cloud = Aws;
 
+    const PLATFORM: Platform = Platform::Aws;
     const PARTS: &'static [RolePart] = &Self::PARTS;
     const ERROR: Reason = Reason::AWSError;
     const EXPECTED_NAMES: &'static [&'static str] = &SERVICES;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::CustomResource;
 use crate::api::markers::{READ_ANNOTATIONS, SERVICES};
 use crate::api::role::RolePart;
-use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role};
+use crate::api::{AzurePrivateLinkService, ConditionType, Platform, Reason, Role};
 use crate::azure::cloud::Arm;
 use crate::hypershift::azure::summary::summary;
 use crate::hypershift::conditions::{self, NewCondition};
@@ -14,6 +14,7 @@ use crate::hypershift::conditions::{self, NewCondition};
 impl CustomResource for AzurePrivateLinkService {
     type Cloud = Arm;
 
+    const PLATFORM: Platform = Platform::Azure;
     const PARTS: &'static [RolePart] = &Self::PARTS;
     const ERROR: Reason = Reason::AzureError;
     const EXPECTED_NAMES: &'static [&'static str] = &SERVICES;

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::api::role::RolePart;
-use crate::api::{ConditionType, Reason, Role, held_by, other_writer};
+use crate::api::{ConditionType, Platform, Reason, Role, held_by, other_writer};
 use crate::controllers::cloud::ServedCloud;
 use crate::hypershift::conditions::NewCondition;
 
@@ -36,6 +36,9 @@ pub trait CustomResource:
 {
     /// The cloud in which its resources lie.
     type Cloud: ServedCloud;
+
+    /// The platform of its hosted clusters.
+    const PLATFORM: Platform;
 
     /// What each role writes.
     const PARTS: &'static [RolePart];

@@ -48,6 +48,7 @@ fn everything() -> Metrics {
         left: Some(Duration::ZERO),
         failure: None,
     });
+    metrics.read_session_with(SessionState::default);
     metrics.leader(LedRole::on(Role::Ho, Platform::Azure), true);
     metrics.shards(LedRole::on(Role::Ho, Platform::Azure), 1);
     metrics.allowed_scopes_stale(false);

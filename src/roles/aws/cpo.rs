@@ -9,6 +9,7 @@ use crate::controllers::vpc_endpoint::{self, VpcEndpointController};
 use crate::metrics::Controller as Label;
 use crate::observer;
 use crate::preview::{Object, RolePlan};
+use crate::roles::shown::{observed_object, show_objects};
 use crate::roles::{Foundation, custom_resource, dry_run_of};
 use crate::runtime::reconcile::Runner;
 use crate::runtime::watch::{Scope, pages, twice};
@@ -22,6 +23,7 @@ pub(super) async fn run(
     scope: Scope,
 ) -> anyhow::Result<()> {
     let cx = Arc::new(context(foundation, aws, &prepared.account));
+    show_objects(&cx, observed_object);
     let runner = Runner::new(controller(aws), Arc::clone(&cx), Label::VpcEndpoint);
     let runner = Arc::new(runner.watching(scope.health.follow()));
     let (planes, again) = twice(scope.events(&cx.runtime.kube, pages()));

@@ -13,6 +13,7 @@ use crate::hypershift::cluster_index::ClusterIndex;
 use crate::hypershift::node_pools::NodePools;
 use crate::metrics::Controller as Label;
 use crate::preview::{Object, RolePlan};
+use crate::roles::shown::{observed_object, show_objects};
 use crate::roles::{Foundation, custom_resource, dry_run_of};
 use crate::runtime::reconcile::Runner;
 use crate::runtime::watch::Scope;
@@ -26,6 +27,7 @@ pub(super) async fn run(
     scope: Scope,
 ) -> anyhow::Result<()> {
     let cx = Arc::new(context(foundation, aws, &prepared.account));
+    show_objects(&cx, observed_object);
     let controller = EndpointServiceController {
         settings: settings(aws, &prepared),
         cluster_index: Arc::default(),
