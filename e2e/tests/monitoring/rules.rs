@@ -37,10 +37,10 @@ fn shorten(rule: &mut Value, minute: Duration) -> Result<()> {
         format!("{}{}", &found[1], milliseconds(&found[2], &found[3], minute))
     });
     let of_seconds = expression.contains("_seconds");
-    let threshold = Regex::new(r"( [<>] )(\d+)$")?;
+    let threshold = Regex::new(r"(?m)( [<>] )(\d+)$")?;
     if of_seconds {
         ensure!(threshold.is_match(expression), "no threshold in {expression}");
-        let shorter = threshold.replace(&short, |found: &Captures<'_>| {
+        let shorter = threshold.replace_all(&short, |found: &Captures<'_>| {
             let minutes = found[2].parse::<f64>().unwrap_or_default() / 60.0;
             format!("{}{}", &found[1], minutes * minute.as_secs_f64())
         });
@@ -87,6 +87,8 @@ fn all_times_of_a_rule_are_shortened_or_it_is_refused() -> Result<()> {
     );
     let rule = shortened("A", "min(x_expires_in_seconds) < 600", "5m")?;
     assert_eq!(rule["expr"], "min(x_expires_in_seconds) < 3");
+    let rule = shortened("A", "x_seconds > 900\nor y_seconds > 60", "5m")?;
+    assert_eq!(rule["expr"], "x_seconds > 4.5\nor y_seconds > 0.3");
     for (name, expression, lasting) in [
         ("A", "rate(x[1d]) > 0", "5m"),
         ("A", "x_seconds > 2 * 600 ", "5m"),
