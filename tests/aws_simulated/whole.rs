@@ -31,6 +31,7 @@ pub(crate) mod cluster;
 mod forged;
 mod gone;
 mod lives;
+mod reasons;
 mod states;
 
 /// The process of one role: its context, and when it is due.

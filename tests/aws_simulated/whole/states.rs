@@ -6,7 +6,7 @@ use super::*;
 
 impl Life {
     /// Puts all resources of a kind into a state, in which they stay.
-    fn put_into_state(&self, kind: &str, state: &str) {
+    pub(super) fn put_into_state(&self, kind: &str, state: &str) {
         for body in self.aws.resources(kind) {
             self.aws.change(body, |body| {
                 body["state"] = json!(state);
