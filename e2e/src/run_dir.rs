@@ -1,13 +1,14 @@
 //! A private directory for the files and logs of what a test starts.
 //!
-//! It is removed when its owner is dropped or the process has ended, however it ended. After a panic or a call of
-//! [`RunDir::keep`] it stays, and its path is printed.
+//! It is removed when its owner is dropped, or its test has ended ([`OfTest`]), or the process, however it ended. After
+//! a panic or a call of [`RunDir::keep`] it stays, and its path is printed.
 
+use std::cell::RefCell;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use anyhow::{Context, Result};
 
@@ -20,11 +21,38 @@ const JANITOR: &str = r#"cat; [ -e "$0/$1" ] || rm -rf "$0" || { sleep 1; rm -rf
 
 static LIVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// A directory that lives as long as this value, and longer after a failure.
+thread_local! {
+    /// The directories of the test that runs on this thread, if one does.
+    static OF_TEST: RefCell<Option<Vec<RunDir>>> = const { RefCell::new(None) };
+}
+
+/// A directory that lives as long as this value and its clones, and longer after a failure.
+#[derive(Clone, Debug)]
+pub struct RunDir(Arc<Removed>);
+
 #[derive(Debug)]
-pub struct RunDir {
+struct Removed {
     path: PathBuf,
     janitor: Child,
+}
+
+/// Holds the directories that this thread creates while the value lives. A test has dropped its environment before it
+/// is known to have failed.
+#[derive(Debug)]
+pub struct OfTest(());
+
+impl OfTest {
+    /// From now on, until this value is dropped.
+    pub fn begin() -> Self {
+        OF_TEST.set(Some(Vec::new()));
+        Self(())
+    }
+}
+
+impl Drop for OfTest {
+    fn drop(&mut self) {
+        drop(OF_TEST.take());
+    }
 }
 
 impl RunDir {
@@ -51,12 +79,14 @@ impl RunDir {
             .spawn()
             .context("start sh")?;
         live().push(path.clone());
-        Ok(Self { path, janitor })
+        let dir = Self(Arc::new(Removed { path, janitor }));
+        OF_TEST.with_borrow_mut(|of_test| of_test.iter_mut().for_each(|all| all.push(dir.clone())));
+        Ok(dir)
     }
 
     /// Path of the directory.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.0.path
     }
 
     /// Marks the directory to stay after the end.
@@ -65,11 +95,11 @@ impl RunDir {
     ///
     /// The mark cannot be written.
     pub fn keep(&self) -> Result<()> {
-        Ok(mark(&self.path)?)
+        Ok(mark(self.path())?)
     }
 }
 
-impl Drop for RunDir {
+impl Drop for Removed {
     fn drop(&mut self) {
         drop(self.janitor.stdin.take());
         let _ = self.janitor.wait();
@@ -103,4 +133,33 @@ fn keep_all_after_a_panic() {
             keep_all();
         }));
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    /// Runs a test that drops its directory and then fails, or not; returns the path.
+    fn dropped_by_a_test(fails: bool) -> PathBuf {
+        let path = Mutex::new(PathBuf::new());
+        let test = async {
+            let dir = RunDir::new("of-a-test")?;
+            *path.lock().unwrap() = dir.path().to_owned();
+            anyhow::ensure!(!fails, "on purpose");
+            Ok(())
+        };
+        let run = AssertUnwindSafe(|| crate::scenario(test));
+        assert_eq!(catch_unwind(run).is_err(), fails);
+        path.into_inner().unwrap()
+    }
+
+    #[test]
+    fn directory_of_a_failed_test_alone_stays() {
+        let kept = dropped_by_a_test(true);
+        assert!(kept.join(KEEP).exists());
+        assert!(!dropped_by_a_test(false).exists());
+        std::fs::remove_dir_all(kept).unwrap();
+    }
 }

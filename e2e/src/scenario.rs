@@ -4,6 +4,8 @@ use std::future::Future;
 use std::io::Write;
 use std::sync::Once;
 
+use crate::run_dir::OfTest;
+
 /// Runs one test to its end and panics with the whole chain of causes if it fails.
 ///
 /// The panic makes [`crate::run_dir`] keep the logs, so tests return their errors to this function and not to the test
@@ -14,6 +16,7 @@ use std::sync::Once;
 /// When the test fails.
 pub fn scenario<F: Future<Output = anyhow::Result<()>>>(test: F) {
     install_tls_provider();
+    let _of_test = OfTest::begin();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -260,6 +260,7 @@ pub fn alone<F: Future<Output = Result<()>>>(test: impl FnOnce(TestEnv) -> F) {
 pub fn run(test: impl Future<Output = Result<()>>) {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     crate::scenario::install_tls_provider();
+    let _of_test = crate::run_dir::OfTest::begin();
     let runtime = RUNTIME.get_or_init(|| match Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => panic!("no runtime: {error}"),
