@@ -1,6 +1,7 @@
 //! Clusters on AWS, on a real API server and the simulated AWS: the environment itself, and both roles.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod access;
 mod both;
 mod cpo;
 mod environment;

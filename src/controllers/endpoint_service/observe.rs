@@ -7,6 +7,7 @@ use kube::{Api, Resource, ResourceExt};
 
 use super::EndpointServiceController;
 use super::inputs::EndpointServiceInputs;
+use crate::api::hypershift::ClusterSpec;
 use crate::api::markers::aws::{KARPENTER_SUBNETS, SERVICES, obsolete_router};
 use crate::api::markers::{CLUSTER_ANNOTATION, HO_INTENT, PRIVATE_ROUTER};
 use crate::api::{AWSEndpointService, ClusterRef, HostedCluster, HostedControlPlane, NodePool, Role};
@@ -60,7 +61,7 @@ pub(super) async fn read_inputs(
         hosted_cluster: hosted.map(|hosted| hosted.object_ref(&())),
         paused: hosted.and_then(|hosted| identity::paused(&hosted.spec, Timestamp::now())),
         paused_until: hosted.and_then(|hosted| hosted.spec.paused_until.clone()),
-        unwanted: unwanted(cr, hosted.filter(|_| identity.is_ok()), deleting, obsolete),
+        unwanted: unwanted(cr, hosted.zip(plane).filter(|_| identity.is_ok()), deleting, obsolete),
         principals: allowed_principals(hosted),
         load_balancer_claimed: by_host_name && is_claimed(cx, cr, controller).await?,
         deleted_cluster,
@@ -150,17 +151,19 @@ async fn is_obsolete(kube: &kube::Client, cr: &AWSEndpointService) -> Result<boo
 }
 
 /// Why the path is not wanted any more, if it is not.
+///
+/// The observer goes by the control plane, which follows its HostedCluster later: as long as it is private, a custom
+/// resource that is deleted comes again.
 fn unwanted(
     cr: &AWSEndpointService,
-    hosted: Option<&HostedCluster>,
+    cluster: Option<(&HostedCluster, &HostedControlPlane)>,
     service_deleting: Option<bool>,
     obsolete: bool,
 ) -> Option<&'static str> {
-    let access = hosted
-        .and_then(|hosted| hosted.spec.aws())
-        .map(|aws| aws.access().is_private());
+    let is_private = |spec: &ClusterSpec| spec.aws().is_some_and(|aws| aws.access().is_private());
+    let access = cluster.map(|(hosted, plane)| (is_private(&hosted.spec), is_private(&plane.spec)));
     let served = SERVICES.contains(&cr.name_any().as_str()) && cr.is_held_by(Role::Ho);
-    if access == Some(false) {
+    if access == Some((false, false)) {
         Some("the cluster is not private")
     } else if obsolete {
         Some("private-router has replaced it")
@@ -265,8 +268,37 @@ pub(super) fn fingerprint(inputs: &EndpointServiceInputs) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+    use serde::de::DeserializeOwned;
+    use serde_json::json;
+
     use super::*;
     use crate::controllers::endpoint_service::samples::Sample;
+
+    fn with_access<K: DeserializeOwned>(access: &str) -> K {
+        let spec = json!({"platform": {"type": "AWS", "aws": {"endpointAccess": access}}});
+        serde_json::from_value(json!({"metadata": {"name": "example"}, "spec": spec})).unwrap()
+    }
+
+    #[rstest]
+    #[case::private("Private", "Private", Some(false), false, None)]
+    #[case::public("Public", "Public", Some(false), false, Some("the cluster is not private"))]
+    #[case::public_soon("Public", "Private", Some(false), false, None)]
+    #[case::private_soon("Private", "Public", Some(false), false, None)]
+    #[case::service_deleting("Private", "Private", Some(true), false, Some("the Service is being deleted"))]
+    #[case::service_gone("Private", "Private", None, false, Some("the Service is gone"))]
+    #[case::obsolete("Private", "Private", Some(false), true, Some("private-router has replaced it"))]
+    fn path_is_desired_while_cluster_and_service_are_there(
+        #[case] hosted: &str,
+        #[case] control_plane: &str,
+        #[case] service_deleting: Option<bool>,
+        #[case] obsolete: bool,
+        #[case] expected: Option<&str>,
+    ) {
+        let cr = Sample::ready().cr;
+        let cluster = (&with_access(hosted), &with_access(control_plane));
+        assert_eq!(unwanted(&cr, Some(cluster), service_deleting, obsolete), expected);
+    }
 
     #[test]
     fn status_of_a_node_pool_is_no_change_but_its_subnet_is() {
