@@ -150,3 +150,20 @@ async fn no_node_pool_names_a_subnet() {
     life.cluster.remove("clusters/nodepools/a");
     life.comes_to("NoSubnets", 0).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn path_opens_though_a_principal_is_refused() {
+    let mut life = Life::new();
+    let principals = [
+        format!("arn:aws:iam::{GUEST}:user/cpo"),
+        format!("arn:aws:sts::{GUEST}:assumed-role/x/y"),
+    ];
+    let platform = json!({"aws": {"additionalAllowedPrincipals": principals}});
+    life.cluster
+        .forge(cluster::HOSTED, &json!({"spec": {"platform": platform}}));
+    life.run_for(Duration::from_secs(3_600)).await;
+    assert!(life.is_reachable(), "{:#?}", life.conditions());
+    let text = "AWSEndpointServiceAvailable=False PrincipalsFailed: ";
+    let conditions = life.conditions();
+    assert!(conditions.iter().any(|line| line.starts_with(text)), "{conditions:#?}");
+}
