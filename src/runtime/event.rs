@@ -31,6 +31,8 @@ pub enum What {
     Gone,
     /// A namespace has more custom resources than are served.
     NotServed,
+    /// What somebody else made works in part only.
+    Impaired,
     /// This process waits for something. Written on its own pod.
     NotReady,
 }
@@ -52,6 +54,7 @@ impl What {
             What::Abandoned => "Abandoned",
             What::Gone => "Gone",
             What::NotServed => "NotServed",
+            What::Impaired => "Impaired",
             What::NotReady => "NotReady",
         }
     }
@@ -68,7 +71,8 @@ impl What {
             | What::Throttled
             | What::CallBudgetExhausted
             | What::Contested
-            | What::NotServed => "Reconcile",
+            | What::NotServed
+            | What::Impaired => "Reconcile",
             What::Released | What::Abandoned | What::Gone => "Delete",
             What::NotReady => "Wait",
         }

@@ -28,6 +28,7 @@ use self::settings::Settings;
 use crate::api::markers::aws::SERVICES;
 use crate::api::{AWSEndpointService, Reason, Role};
 use crate::aws::kinds::Kind;
+use crate::aws::slot::Slot;
 use crate::controllers::aws::access::Context;
 use crate::controllers::aws::{Decision, Facts, Needs, Outcome};
 use crate::controllers::decision::{Lifecycle, deleted_at};
@@ -183,6 +184,10 @@ impl CustomResourceReconciler for EndpointServiceController {
         }
         if inputs.identity.is_ok() {
             reports::left_out(cx, cr, inputs).await;
+            if let Ok(balancer) = plan::load_balancer(cr, inputs, &self.settings) {
+                let slot = Slot::load_balancer(&self.settings.account, &balancer.name);
+                reports::impaired(cx, cr, &slot).await;
+            }
         }
         Ok(())
     }

@@ -47,6 +47,19 @@ pub(super) struct Basis<'a> {
     pub(super) settings: &'a Settings,
 }
 
+/// The load balancer of the custom resource, if its Service vouches for it and no other cluster has it.
+pub(super) fn load_balancer(
+    cr: &AWSEndpointService,
+    inputs: &EndpointServiceInputs,
+    settings: &Settings,
+) -> Result<Vouched, Problem> {
+    let spec = &cr.spec.network_load_balancer_name;
+    match vouched(spec, inputs.service.as_ref(), settings.nlb_match, &settings.region) {
+        Ok(_) if inputs.load_balancer_claimed => Err(claimed()),
+        other => other,
+    }
+}
+
 /// What to do for a custom resource that is not deleted.
 pub(super) fn build(basis: Basis<'_>) -> Result<Decision, Needs> {
     let identity = match &basis.inputs.identity {
@@ -65,10 +78,7 @@ fn decide(basis: Basis<'_>, identity: &Identity) -> Result<Decision, Needs> {
     let Basis {
         cr, inputs, settings, ..
     } = basis;
-    let spec = &cr.spec.network_load_balancer_name;
-    let service = inputs.service.as_ref();
-    let balancer = match vouched(spec, service, settings.nlb_match, &settings.region) {
-        Ok(_) if inputs.load_balancer_claimed => return Ok(Decision::stuck(claimed())),
+    let balancer = match load_balancer(cr, inputs, settings) {
         Ok(balancer) => balancer,
         Err(problem) => return Ok(Decision::stuck(problem)),
     };

@@ -2,11 +2,14 @@
 
 use kube::api::{DeleteParams, Preconditions};
 use kube::{Api, Resource, ResourceExt};
+use tokio::time::Instant;
 
 use super::inputs::EndpointServiceInputs;
 use super::plan::subnets;
 use crate::api::AWSEndpointService;
-use crate::aws::cloud::Aws;
+use crate::aws::cloud::{Aws, Observed};
+use crate::aws::kinds::load_balancer::is_impaired;
+use crate::aws::slot::Slot;
 use crate::controllers::aws::Decision;
 use crate::controllers::aws::access::Context;
 use crate::controllers::event;
@@ -65,6 +68,19 @@ pub(super) async fn left_out(cx: &Context, cr: &AWSEndpointService, inputs: &End
     events
         .stands(&object, "principals", complaint(principals.unwrap_or_default()))
         .await;
+}
+
+/// Emits an Event if the load balancer was just read and works in part only: a path is made all the same.
+pub(super) async fn impaired(cx: &Context, cr: &AWSEndpointService, load_balancer: &Slot) {
+    let observed = cx.cloud.observations.fresh(load_balancer, Instant::now());
+    let found = observed.as_ref().and_then(Observed::found);
+    let event = found.filter(|body| is_impaired(body)).map(|_| {
+        let name = &cr.spec.network_load_balancer_name;
+        let note = format!("load balancer {name} is active_impaired: it does not carry all traffic");
+        Event::new(What::Impaired, note)
+    });
+    let events = &cx.runtime.events;
+    events.stands(&cr.object_ref(&()), "load balancer", event).await;
 }
 
 fn complaint(complaints: &[String]) -> Option<Event> {

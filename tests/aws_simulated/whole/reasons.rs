@@ -55,7 +55,7 @@ impl Life {
     }
 
     /// Changes the load balancer, in which state it stays.
-    fn change_load_balancer(&self, change: impl FnOnce(&mut Value)) {
+    pub(super) fn change_load_balancer(&self, change: impl FnOnce(&mut Value)) {
         let mut all = self
             .aws
             .aws()

@@ -49,6 +49,25 @@ async fn state_that_carries_nothing_is_not_available(
     assert_eq!(life.remains(), empty);
 }
 
+/// Its availability is AWS's, and no reason to make no path.
+#[tokio::test(start_paused = true)]
+async fn impaired_load_balancer_serves_and_is_reported_once() {
+    let mut life = Life::new();
+    while life.aws.journal().is_empty() {
+        life.reconcile_next().await;
+    }
+    life.change_load_balancer(|body| {
+        body["state"] = json!("active_impaired");
+        body["next"] = Value::Null;
+    });
+    life.until_available().await;
+    life.run_for(Duration::from_secs(3_600)).await;
+    let name = hyperlink::hypershift::names::load_balancer(cluster::UID);
+    let note = format!("load balancer {name} is active_impaired: it does not carry all traffic");
+    let events = life.cluster.take_events();
+    assert_eq!(events.iter().filter(|event| **event == note).count(), 1, "{events:#?}");
+}
+
 /// Each is replaced before it was ever ready; after that AWS takes no client token twice.
 #[rstest]
 #[tokio::test(start_paused = true)]
