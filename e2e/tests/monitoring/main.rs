@@ -1,5 +1,7 @@
 //! Metrics, alerts and dashboard, by Prometheus' own programs and Grafana's own types.
 
+#[path = "aws.rs"]
+mod aws;
 #[path = "calls.rs"]
 mod calls;
 #[path = "dashboard.rs"]

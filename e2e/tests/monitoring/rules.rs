@@ -101,7 +101,7 @@ fn all_times_of_a_rule_are_shortened_or_it_is_refused() -> Result<()> {
 }
 
 /// All alerts that fire now, in the form in which RUNBOOK.md quotes them.
-async fn firing(prometheus: &Prometheus) -> Result<Vec<Quote>> {
+pub(crate) async fn firing(prometheus: &Prometheus) -> Result<Vec<Quote>> {
     let data = prometheus.get("alerts", &[]).await?;
     let all = data["alerts"].as_array().context("no list")?.iter();
     let firing = all.filter(|alert| alert["state"] == "firing");
