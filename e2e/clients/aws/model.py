@@ -8,6 +8,8 @@ import xml.etree.ElementTree as ET
 EXPLAINED = {
     # Repeats the request's marker, so it is absent from the first page.
     "route53:ListHostedZones.Marker: required, and absent",
+    # The reference's example of a refused batch has it with a capital.
+    "route53:ChangeResourceRecordSets.Messages: not in InvalidChangeBatch",
 }
 
 TIMESTAMP = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z$")
@@ -35,7 +37,7 @@ class Checker:
         where = f"{operation_model.service_model.service_name}:{operation_model.name}"
         root = ET.fromstring(response_dict["body"])
         if response_dict["status_code"] >= 300:
-            return self.check_error(where, protocol, root)
+            return self.check_error(where, operation_model, root)
         self.called.add(where)
         if name(root) != f"{operation_model.name}Response":
             self.violations.append(f"{where}: root {name(root)}")
@@ -57,8 +59,13 @@ class Checker:
             return None
         return self.check_structure(where, output, children)
 
-    def check_error(self, where, protocol, root):
-        path = {"ec2": "Errors/Error"}.get(protocol, "Error")
+    def check_error(self, where, operation_model, root):
+        own = [shape for shape in operation_model.error_shapes if shape.name == name(root)]
+        if own:
+            # Documented for refused batches of records: the error's own element.
+            children = [child for child in root if name(child) != "RequestId"]
+            return self.check_structure(where, own[0], children)
+        path = "Errors/Error" if operation_model.metadata["protocol"] == "ec2" else "Error"
         bare = ET.fromstring(re.sub(r' xmlns="[^"]*"', "", ET.tostring(root, encoding="unicode").replace("ns0:", "")))
         error = bare.find(path)
         if error is None or not error.findtext("Code") or error.findtext("Message") is None:
