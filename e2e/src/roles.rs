@@ -70,14 +70,14 @@ pub async fn install_lease(access: &Access, account: &str, lease: &str, namespac
     bind(access, role, "Role", account, namespace, prefix).await
 }
 
-/// Gives `ho` the additional rights for `--aggregate-conditions true`.
+/// Gives `account`, of the HO role, the additional rights for `--aggregate-conditions true`.
 ///
 /// # Errors
 ///
 /// As [`install`].
-pub async fn install_aggregation(control_plane: &ControlPlane) -> Result<()> {
+pub async fn install_aggregation(control_plane: &ControlPlane, account: &str) -> Result<()> {
     let file = "role-ho-aggregate.yaml";
-    apply(control_plane.admin(), file, "ClusterRole", "ho", NAMESPACE, "").await
+    apply(control_plane.admin(), file, "ClusterRole", account, NAMESPACE, "").await
 }
 
 /// Gives a role the additional rights for `--metrics-secure true`.

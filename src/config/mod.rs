@@ -43,6 +43,8 @@ pub struct Config {
     pub azure: Option<Azure>,
     /// What only role `ho` needs on Azure; set if and only if both are chosen.
     pub management: Option<Management>,
+    /// Whether role `ho` sums up the conditions of custom resources on their HostedClusters.
+    pub aggregate_conditions: bool,
     /// How AWS is reached; set if and only if that platform is chosen.
     pub aws: Option<Aws>,
     /// Format and filter of the log.
@@ -148,6 +150,7 @@ fn config(
         aws: settings_of_aws,
         log,
     } = settings;
+    let aggregate_conditions = ho.aggregate_conditions && roles.contains(&Role::Ho);
     let platforms = BTreeSet::from_iter(scope.platforms.iter().copied());
     if scope.namespace.as_ref().is_some_and(|name| scope.excludes(name)) {
         problems.add("the only --namespace is excluded, by --exclude-namespace or the file of --allow-scopes");
@@ -178,6 +181,7 @@ fn config(
         pod: pod(environment),
         azure,
         management,
+        aggregate_conditions,
         aws: aws.flatten(),
         log,
         run,

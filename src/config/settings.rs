@@ -250,8 +250,9 @@ pub struct Ho {
     #[arg(long, env = "HYPERLINK_FRONTEND_MATCH", value_name = "RULE", value_parser = value::frontend_match)]
     #[arg(default_value = "name")]
     pub frontend_match: FrontendMatch,
-    /// Whether role ho aggregates the conditions of the custom resources on their HostedCluster, for a HyperShift whose
-    /// operator does not. Needs role-ho-aggregate.yaml. [unit: true or false]
+    /// Whether role ho aggregates the conditions of the custom resources on their HostedCluster, on each platform. Switch
+    /// it on only where HyperShift's operator does not: HyperShift's own does so by itself, for each cluster on AWS and
+    /// on Azure. Needs role-ho-aggregate.yaml. [unit: true or false]
     #[arg(long, env = "HYPERLINK_AGGREGATE_CONDITIONS", value_name = "BOOLEAN", action = ArgAction::Set)]
     #[arg(default_value = "false")]
     pub aggregate_conditions: bool,

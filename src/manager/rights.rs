@@ -234,14 +234,16 @@ mod tests {
 
     #[test]
     fn right_to_sum_up_conditions_is_needed_with_the_setting_alone() {
-        let writes_status = |flags: &[(&str, &str)]| {
-            let all = rights(&configured(flags), on_azure(Role::Ho)).unwrap();
+        let writes_status = |flags: &[(&str, &str)], platform: Platform| {
+            let all = rights(&configured(flags), LedRole::on(Role::Ho, platform)).unwrap();
             all.iter().any(|right| {
                 right.resource.as_deref() == Some("hostedclusters") && right.subresource.as_deref() == Some("status")
             })
         };
-        assert!(!writes_status(&[("role", "ho")]));
-        assert!(writes_status(&[("role", "ho"), ("aggregate-conditions", "true")]));
+        for platform in [Platform::Azure, Platform::Aws] {
+            assert!(!writes_status(&[("role", "ho")], platform));
+            assert!(writes_status(&[("role", "ho"), ("aggregate-conditions", "true")], platform));
+        }
     }
 
     #[test]

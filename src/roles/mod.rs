@@ -61,12 +61,18 @@ pub fn resource(platform: Platform) -> ApiResource {
     }
 }
 
+const RIGHTS_TO_SUM_UP: &str = include_str!("../../charts/hyperlink/files/role-ho-aggregate.yaml");
+
 /// The shipped files with the rights that the role needs.
 pub fn rights(role: Role, platform: Platform, config: &Config) -> Vec<&'static str> {
-    match platform {
+    let mut files = match platform {
         Platform::Azure => azure::rights(role, config),
         Platform::Aws => aws::rights(role),
+    };
+    if role == Role::Ho && config.aggregate_conditions {
+        files.push(RIGHTS_TO_SUM_UP);
     }
+    files
 }
 
 /// Waits for what the role has to know before it leads, and reports what it waits for.

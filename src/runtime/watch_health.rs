@@ -70,6 +70,13 @@ impl WatchHealth {
         self.health.subscribe()
     }
 
+    /// Why objects that have never been listed cannot be.
+    pub fn failing_list(&self, resource: Watched) -> Option<String> {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unlisted = all.iter().filter(|one| one.resource == resource && !one.listed);
+        unlisted.find_map(|one| one.failing.clone())
+    }
+
     /// Signals, from now on, when something has been listed again. No event shows what was removed meanwhile, and those
     /// of what was added arrive before it is in any store.
     pub fn relists(&self) -> Receiver<()> {

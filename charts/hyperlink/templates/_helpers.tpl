@@ -70,12 +70,12 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 
 {{/* The flags of `hyperlink run`, one to a line, as YAML strings. */}}
 {{- define "hyperlink.flags" -}}
-{{- $ofHo := list "subscription" "resourceGroup" "alsoManage" "natPrefixLength" "natAddressPool" "natSubnetId" "frontendMatch" "aggregateConditions" -}}
+{{- $ofHo := list "subscription" "resourceGroup" "alsoManage" "natPrefixLength" "natAddressPool" "natSubnetId" "frontendMatch" -}}
 {{- $ofAzure := concat $ofHo (list "cloud" "armEndpoint" "authority" "audience") -}}
 {{- $ofAws := list "awsRegion" "awsCredentialsFile" "awsEndpointEc2" "awsEndpointElb" "awsEndpointRoute53" "awsEndpointSts" "awsEndpointImds" "nlbMatch" -}}
 {{- $idle := list -}}
 {{- if not (has "ho" (splitList "," .Values.role)) -}}
-{{- $idle = append $ofHo "nlbMatch" -}}
+{{- $idle = concat $ofHo (list "nlbMatch" "aggregateConditions") -}}
 {{- end -}}
 {{- if not (include "hyperlink.azure" .) -}}
 {{- $idle = concat $idle $ofAzure -}}
@@ -143,15 +143,15 @@ HostedClusters, their NodePools and Events, namespace kube-system and the infras
 {{- $files := list -}}
 {{- if include "hyperlink.azure" $ -}}
 {{- $files = append $files (printf "files/role-%s.yaml" $role) -}}
-{{- if and (eq $role "ho") $.Values.settings.aggregateConditions -}}
-{{- $files = append $files "files/role-ho-aggregate.yaml" -}}
-{{- end -}}
 {{- if and (eq $role "cpo") (not $.Values.namespace) -}}
 {{- $files = append $files "files/role-cpo-many.yaml" -}}
 {{- end -}}
 {{- end -}}
 {{- if include "hyperlink.aws" $ -}}
 {{- $files = append $files (printf "files/role-%s-aws.yaml" $role) -}}
+{{- end -}}
+{{- if and (eq $role "ho") $.Values.settings.aggregateConditions -}}
+{{- $files = append $files "files/role-ho-aggregate.yaml" -}}
 {{- end -}}
 {{- range $files -}}
 {{- range ($.Files.Get . | fromYaml).rules -}}

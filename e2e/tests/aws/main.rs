@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod access;
+mod aggregate;
 mod both;
 mod cpo;
 mod environment;

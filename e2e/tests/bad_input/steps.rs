@@ -249,7 +249,7 @@ fn process_with_other_settings_than_the_service_was_made_with() {
         cluster.create(&test_env).await?;
         cluster.becomes_available(&test_env, SOON).await?;
         ho.stop().await?;
-        roles::install_aggregation(test_env.control_plane()).await?;
+        roles::install_aggregation(test_env.control_plane(), "ho").await?;
         let group = format!(
             "/subscriptions/{}/resourceGroups/new-rg",
             test_env.azure().management_subscription

@@ -229,7 +229,7 @@ async fn another_is_served(test_env: &TestEnv, name: &str) -> Result<()> {
 #[test]
 fn flag_excludes_a_namespace_from_all_controllers_of_both_roles() {
     alone(async |test_env| {
-        roles::install_aggregation(test_env.control_plane()).await?;
+        roles::install_aggregation(test_env.control_plane(), "ho").await?;
         let mine = HostedCluster::new(&test_env, "mine");
         let namespace = mine.control_plane_namespace();
         let excluding = [&FLAGS[..], &[("exclude-namespace", namespace.as_str())]].concat();

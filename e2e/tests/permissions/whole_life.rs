@@ -54,7 +54,7 @@ async fn whole_life(test_env: &TestEnv) -> Result<()> {
         ("metrics-secure", "true"),
         ("probe-bind", "127.0.0.1:0"),
     ];
-    roles::install_aggregation(test_env.control_plane()).await?;
+    roles::install_aggregation(test_env.control_plane(), "ho").await?;
     roles::install_metrics(test_env.control_plane(), "ho").await?;
     let first = Hyperlink::start(test_env, Role::Ho, "ho", &of_ho).await?;
     let cpo = Hyperlink::start(test_env, Role::Cpo, "cpo", &flags).await?;

@@ -4,21 +4,26 @@ pub mod aggregate;
 pub mod watch;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::api::{DynamicObject, Patch};
 use kube::core::ApiResource;
 use kube::{Api, ResourceExt};
+use serde_json::Value;
 use tokio::time::Instant;
 
-use super::azure::access::Context;
+use super::context::Context;
+use super::reconciler::ServedResource;
 use crate::api::{ClusterRef, HostedCluster};
 use crate::hypershift::names;
 use crate::metrics::{Controller, KubeResource, KubeVerb, ReconcileResult};
 use crate::runtime::call::{ReconcileError, changing, within};
 use crate::runtime::guard;
 use crate::runtime::requeue::Requeue;
+use crate::runtime::watch_health::WatchHealth;
 use crate::runtime::work_queue::Action;
+use aggregate::{AggregatedResource, DesiredConditions};
 
 /// The namespace and name of a HostedCluster.
 pub fn reference(cluster: &HostedCluster) -> ClusterRef {
@@ -28,63 +33,104 @@ pub fn reference(cluster: &HostedCluster) -> ClusterRef {
     }
 }
 
-/// Reconciles a HostedCluster of this process's shard if its control plane is in a namespace that is not excluded and,
-/// with `only`, in that one.
-pub async fn reconcile(cached: Arc<HostedCluster>, cx: Arc<Context>, only: Option<&str>) -> Action {
-    let cluster = reference(&cached);
-    let namespace = names::control_plane_namespace(&cluster);
-    let is_excluded = only.is_some_and(|only| only != namespace) || cx.excluded.contains(&namespace);
-    // Any of the processes may sum up; one of them does.
-    if is_excluded || !cx.shard.has(&cluster.to_string()) {
-        return Action::AwaitChange;
-    }
-    let summary = publish_summary(&cx, &cached, &cluster, &namespace);
-    let reconcile = async { Ok((ReconcileResult::Ready, Some(summary.await?))) };
-    guard::counted(&cx.runtime, Controller::HostedCluster, cached.as_ref(), reconcile).await
+/// How long until custom resources that are not listed yet are looked up again. No event follows where there are none.
+const UNLISTED_RETRY: Duration = Duration::from_secs(5);
+
+/// Sums up the conditions of the custom resources of one kind.
+pub struct Aggregator<R: ServedResource> {
+    /// What it works with.
+    pub cx: Arc<Context<R>>,
+    /// Shows whether the custom resources can be listed.
+    pub health: Arc<WatchHealth>,
+    /// The only namespace of control planes that is served; none means all.
+    pub only: Option<String>,
 }
 
-/// Publishes the summary; returns when the next reconcile is due.
-async fn publish_summary(
-    cx: &Context,
-    cached: &HostedCluster,
-    cluster: &ClusterRef,
-    namespace: &str,
-) -> Result<Requeue, ReconcileError> {
-    let resync = Requeue::new(cx.runtime.resync, Requeue::RESYNC);
-    if !aggregate::concerns(&cached.spec) {
-        return Ok(resync);
+impl<R: ServedResource + AggregatedResource> Aggregator<R> {
+    /// Reconciles a HostedCluster of this process's shard if its control plane is in a namespace that is served.
+    pub async fn reconcile(&self, cached: Arc<HostedCluster>) -> Action {
+        let cluster = reference(&cached);
+        let namespace = names::control_plane_namespace(&cluster);
+        let is_excluded =
+            self.only.as_ref().is_some_and(|only| *only != namespace) || self.cx.excluded.contains(&namespace);
+        // Any of the processes may sum up; one of them does.
+        if is_excluded || !self.cx.shard.has(&cluster.to_string()) {
+            return Action::AwaitChange;
+        }
+        let summary = self.publish_summary(&cached, &cluster, &namespace);
+        let reconcile = async { Ok((ReconcileResult::Ready, Some(summary.await?))) };
+        guard::counted(&self.cx.runtime, Controller::HostedCluster, cached.as_ref(), reconcile).await
     }
-    let uid = cached.uid().unwrap_or_default();
-    let resource = ApiResource::erase::<HostedCluster>(&());
-    let api: Api<DynamicObject> = Api::namespaced_with(cx.runtime.kube.clone(), &cluster.namespace, &resource);
-    let Some(hosted) = within(api.get_opt(&cluster.name)).await? else {
-        return Ok(resync);
-    };
-    let hosted = serde_json::to_value(&hosted).unwrap_or_default();
-    if !cx.resources.listed() {
-        // Each custom resource of the list causes a reconcile of its HostedCluster.
-        return Ok(resync);
+
+    /// Publishes the summary; returns when the next reconcile is due.
+    async fn publish_summary(
+        &self,
+        cached: &HostedCluster,
+        cluster: &ClusterRef,
+        namespace: &str,
+    ) -> Result<Requeue, ReconcileError> {
+        let resync = Requeue::new(self.cx.runtime.resync, Requeue::RESYNC);
+        let retry = Requeue::new(UNLISTED_RETRY, Requeue::LIST_DUE);
+        if !R::concerns(&cached.spec) {
+            return Ok(resync);
+        }
+        let (resync, why) = match (self.cx.resources.listed(), self.health.failing_list(R::WATCHED)) {
+            (true, _) => (resync, None),
+            (false, Some(why)) => (retry, Some(why)),
+            (false, None) => return Ok(retry),
+        };
+        let Some(hosted) = within(self.api(cluster).get_opt(&cluster.name)).await? else {
+            return Ok(resync);
+        };
+        let hosted = serde_json::to_value(&hosted).unwrap_or_default();
+        let now = Timestamp::now();
+        let desired = match why {
+            Some(why) => Some(aggregate::unlisted_condition::<R>(&hosted, namespace, &why, now)),
+            None => {
+                let found = self.cx.resources.of_namespace(namespace);
+                aggregate::desired_conditions::<R>(&hosted, cluster, &found, now)
+            }
+        };
+        let answer = match desired {
+            Some(desired) => self.publish(cached, cluster, &hosted, &desired).await?,
+            None => None,
+        };
+        Ok(resync.or_earlier(answer))
     }
-    let found = cx.resources.of_namespace(namespace);
-    let Some(desired) = aggregate::desired_conditions(&hosted, cluster, &found, Timestamp::now()) else {
-        return Ok(resync);
-    };
-    let shown = aggregate::shown_conditions(&hosted);
-    let now = Instant::now().into_std();
-    let mut published = cx.published.of(&uid);
-    if aggregate::to_be_written(&shown, &desired, &published, now) {
-        let params = cx.runtime.patch_params();
-        let carried = published.to_write(&shown, &desired, now);
-        let patch = Patch::Merge(aggregate::patch(&hosted, &carried));
-        changing(api.patch_status(&cluster.name, &params, &patch)).await?;
-        cx.runtime
-            .metrics
-            .kube_write(KubeResource::HostedClusterStatus, KubeVerb::Patch);
-        published.written(&shown, &desired, now);
-    } else {
-        published.unchanged(&shown, &desired, now);
+
+    fn api(&self, cluster: &ClusterRef) -> Api<DynamicObject> {
+        let resource = ApiResource::erase::<HostedCluster>(&());
+        Api::namespaced_with(self.cx.runtime.kube.clone(), &cluster.namespace, &resource)
     }
-    let answer = published.next_answer(&shown, now);
-    cx.published.keep(&uid, published);
-    Ok(resync.or_earlier(answer.map(|after| Requeue::new(after, Requeue::OTHER_WRITER))))
+
+    /// Writes the desired conditions if they are to be written; returns when another writer is to be answered.
+    async fn publish(
+        &self,
+        cached: &HostedCluster,
+        cluster: &ClusterRef,
+        hosted: &Value,
+        desired: &DesiredConditions,
+    ) -> Result<Option<Requeue>, ReconcileError> {
+        let Self { cx, .. } = self;
+        let uid = cached.uid().unwrap_or_default();
+        let shown = desired.shown(hosted);
+        let new = &desired.conditions;
+        let now = Instant::now().into_std();
+        let mut published = cx.published.of(&uid);
+        if desired.to_be_written(&shown, &published, now) {
+            let params = cx.runtime.patch_params();
+            let carried = published.to_write(&shown, new, now);
+            let patch = Patch::Merge(desired.patch(hosted, &carried));
+            changing(self.api(cluster).patch_status(&cluster.name, &params, &patch)).await?;
+            cx.runtime
+                .metrics
+                .kube_write(KubeResource::HostedClusterStatus, KubeVerb::Patch);
+            published.written(&shown, new, now);
+        } else {
+            published.unchanged(&shown, new, now);
+        }
+        let answer = published.next_answer(&shown, now);
+        cx.published.keep(&uid, published);
+        Ok(answer.map(|after| Requeue::new(after, Requeue::OTHER_WRITER)))
+    }
 }

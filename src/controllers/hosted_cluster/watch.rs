@@ -2,12 +2,17 @@
 
 use std::sync::Arc;
 
-use futures::{Stream, StreamExt, TryStreamExt};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
+use kube::ResourceExt;
 use kube::runtime::WatchStreamExt;
+use kube::runtime::reflector::{ObjectRef, Store};
 
 use crate::api::HostedCluster;
-use crate::controllers::azure::access::Context;
-use crate::controllers::hosted_cluster;
+use crate::api::markers::CLUSTER_ANNOTATION;
+use crate::controllers::context::Context;
+use crate::controllers::hosted_cluster::aggregate::AggregatedResource;
+use crate::controllers::hosted_cluster::{self, Aggregator};
+use crate::controllers::reconciler::ServedResource;
 use crate::controllers::watch::Heard;
 use crate::controllers::watch::whom::hosted_cluster_of;
 use crate::hypershift::names;
@@ -17,10 +22,12 @@ use crate::runtime::reconcile;
 use crate::runtime::watch::{Scope, gone, stored};
 use crate::runtime::work_queue::{Action, WorkQueue};
 
-/// Runs a controller for the HO role where it sums up conditions, over HostedClusters and the custom resources that
-/// name them.
-pub async fn run(cx: Arc<Context>, scope: Scope, clusters: impl Stream<Item = Heard<HostedCluster>> + Send + 'static) {
-    let only = scope.namespace.clone();
+/// Runs a controller for the HO role where it sums up conditions, over HostedClusters and their custom resources.
+pub async fn run<R: ServedResource + AggregatedResource>(
+    cx: Arc<Context<R>>,
+    scope: Scope,
+    clusters: impl Stream<Item = Heard<HostedCluster>> + Send + 'static,
+) {
     let clusters = clusters.inspect_ok({
         let cx = Arc::clone(&cx);
         gone(move |uid| {
@@ -29,23 +36,43 @@ pub async fn run(cx: Arc<Context>, scope: Scope, clusters: impl Stream<Item = He
         })
     });
     let (reader, clusters) = stored(clusters);
-    let named = cx
-        .resources
-        .follow()
-        .filter_map(async |cr| hosted_cluster_of(cr.as_ref()));
+    let concerned = {
+        let known = reader.clone();
+        let custom_resources = cx.resources.follow();
+        custom_resources.flat_map(move |cr| stream::iter(hosted_clusters_of::<R>(&known, cr.as_ref())))
+    };
+    let aggregator = Arc::new(Aggregator {
+        cx,
+        health: Arc::clone(&scope.health),
+        only: scope.namespace.clone(),
+    });
     let queue = WorkQueue::new(clusters.touched_objects(), reader)
-        .reconcile_on(named)
+        .reconcile_on(concerned)
         .reconcile_all_on(scope.changes());
     let limit = ConcurrencyLimit::new(Label::HostedCluster, scope.concurrency);
     reconcile::run_each(queue, limit, scope.stop, move |cluster, limit| {
-        let cx = Arc::clone(&cx);
-        let only = only.clone();
+        let aggregator = Arc::clone(&aggregator);
         async move {
             let namespace = names::control_plane_namespace(&hosted_cluster::reference(&cluster));
-            let work = || hosted_cluster::reconcile(cluster, Arc::clone(&cx), only.as_deref());
-            let action = limit.take(&cx.runtime.metrics, Requester::of(&namespace), work).await;
+            let metrics = Arc::clone(&aggregator.cx.runtime.metrics);
+            let work = || aggregator.reconcile(cluster);
+            let action = limit.take(&metrics, Requester::of(&namespace), work).await;
             action.unwrap_or(Action::AwaitChange)
         }
     })
     .await;
+}
+
+/// The HostedCluster that a custom resource names; where one that names none counts, all that have their control plane
+/// in its namespace.
+fn hosted_clusters_of<R: AggregatedResource>(known: &Store<HostedCluster>, cr: &R) -> Vec<ObjectRef<HostedCluster>> {
+    if !R::UNNAMED || cr.annotations().contains_key(CLUSTER_ANNOTATION) {
+        return hosted_cluster_of(cr).into_iter().collect();
+    }
+    let namespace = cr.namespace().unwrap_or_default();
+    let mut all = known.state();
+    all.retain(|cluster| names::control_plane_namespace(&hosted_cluster::reference(cluster)) == namespace);
+    all.iter()
+        .map(|cluster| ObjectRef::from_obj(cluster.as_ref()))
+        .collect()
 }

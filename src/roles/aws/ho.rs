@@ -1,4 +1,4 @@
-//! Role `ho` on AWS: endpoint services.
+//! Role `ho` on AWS: endpoint services, and, where HyperShift does not do it, the conditions of HostedClusters.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::{AwsConnection, Prepared, context, management_account};
 use crate::api::AWSEndpointService;
 use crate::controllers::endpoint_service::settings::Settings;
 use crate::controllers::endpoint_service::{self, EndpointServiceController};
-use crate::controllers::watch;
+use crate::controllers::{hosted_cluster, watch};
 use crate::hypershift::cluster_index::ClusterIndex;
 use crate::hypershift::node_pools::NodePools;
 use crate::metrics::Controller as Label;
@@ -16,7 +16,7 @@ use crate::preview::{Object, RolePlan};
 use crate::roles::shown::{observed_object, show_objects};
 use crate::roles::{Foundation, custom_resource, dry_run_of};
 use crate::runtime::reconcile::Runner;
-use crate::runtime::watch::Scope;
+use crate::runtime::watch::{Scope, twice};
 
 pub(super) const RIGHTS: &str = include_str!("../../../charts/hyperlink/files/role-ho-aws.yaml");
 
@@ -36,7 +36,15 @@ pub(super) async fn run(
     let runner = Runner::new(controller, Arc::clone(&cx), Label::EndpointService);
     let runner = Arc::new(runner.watching(scope.health.follow()));
     let clusters = watch::hosted_cluster_events(&scope, cx.runtime.kube.clone());
-    endpoint_service::watch::run(runner, scope, clusters).await;
+    if foundation.config.aggregate_conditions {
+        let (clusters, again) = twice(clusters);
+        tokio::join!(
+            endpoint_service::watch::run(runner, scope.clone(), clusters),
+            hosted_cluster::watch::run(cx, scope, again)
+        );
+    } else {
+        endpoint_service::watch::run(runner, scope, clusters).await;
+    }
     Ok(())
 }
 

@@ -19,16 +19,7 @@ use crate::roles::{Foundation, custom_resource, dry_run_of};
 use crate::runtime::reconcile::Runner;
 use crate::runtime::watch::{Scope, twice};
 
-const RIGHTS: &str = include_str!("../../../charts/hyperlink/files/role-ho.yaml");
-const RIGHTS_TO_SUM_UP: &str = include_str!("../../../charts/hyperlink/files/role-ho-aggregate.yaml");
-
-pub(super) fn rights(config: &Config) -> Vec<&'static str> {
-    let mut files = vec![RIGHTS];
-    if sums_up(config) {
-        files.push(RIGHTS_TO_SUM_UP);
-    }
-    files
-}
+pub(super) const RIGHTS: &str = include_str!("../../../charts/hyperlink/files/role-ho.yaml");
 
 pub(super) async fn run(
     foundation: &Foundation<'_>,
@@ -45,7 +36,7 @@ pub(super) async fn run(
     let runner = Runner::new(controller, Arc::clone(&cx), Label::PrivateLinkService);
     let runner = Arc::new(runner.watching(scope.health.follow()));
     let clusters = watch::hosted_cluster_events(&scope, cx.runtime.kube.clone());
-    if sums_up(config) {
+    if config.aggregate_conditions {
         let (clusters, again) = twice(clusters);
         tokio::join!(
             private_link_service::watch::run(runner, scope.clone(), cluster_index, clusters),
@@ -74,11 +65,6 @@ pub(super) async fn dry_run(
     let settings = settings(foundation.config, azure, management_cluster)?;
     let controller = PrivateLinkServiceController::new(settings, cluster_index);
     dry_run_of(&controller, &cx, &cr).await
-}
-
-/// Whether it sums up the conditions of custom resources on HostedClusters.
-fn sums_up(config: &Config) -> bool {
-    config.management.as_ref().is_some_and(|m| m.ho.aggregate_conditions)
 }
 
 fn settings(config: &Config, azure: &AzureConnection, management_cluster: String) -> anyhow::Result<ScopedSettings> {

@@ -44,7 +44,7 @@ pub(super) fn resource() -> ApiResource {
 
 pub(super) fn rights(role: Role, config: &Config) -> Vec<&'static str> {
     match role {
-        Role::Ho => ho::rights(config),
+        Role::Ho => vec![ho::RIGHTS],
         Role::Cpo => cpo::rights(config),
     }
 }

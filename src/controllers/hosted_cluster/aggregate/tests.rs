@@ -31,14 +31,14 @@ fn hosted(conditions: &[Value]) -> Value {
 
 /// The patch of a process that has published nothing yet.
 fn first(hosted: &Value, found: &[AzurePrivateLinkService], now: Timestamp) -> Option<Value> {
-    let desired = desired_conditions(hosted, &cluster(), found, now)?;
-    to_be_written(
-        &shown_conditions(hosted),
-        &desired,
-        &PublishedConditions::default(),
-        Instant::now(),
-    )
-    .then(|| patch(hosted, &desired))
+    written(hosted, &desired_conditions(hosted, &cluster(), found, now)?)
+}
+
+fn written(hosted: &Value, desired: &DesiredConditions) -> Option<Value> {
+    let published = PublishedConditions::default();
+    desired
+        .to_be_written(&desired.shown(hosted), &published, Instant::now())
+        .then(|| desired.patch(hosted, &desired.conditions))
 }
 
 /// Status, reason and message of the condition after the patch.
@@ -128,19 +128,17 @@ fn custom_resource_of_another_cluster_does_not_count() {
 fn beside(theirs: &[Value], found: &[AzurePrivateLinkService]) -> Vec<u64> {
     let (began, there) = (Instant::now(), hosted(theirs));
     let mut published = PublishedConditions::default();
-    let (mut shown, desired) = (
-        shown_conditions(&there),
-        desired_conditions(&there, &cluster(), found, NOW).unwrap(),
-    );
+    let desired = desired_conditions(&there, &cluster(), found, NOW).unwrap();
+    let mut shown = desired.shown(&there);
     let writes = (0..600).filter(|second| {
         let now = began + Duration::from_secs(*second);
         let later = Time(NOW + Duration::from_secs(*second));
         shown
             .iter_mut()
             .for_each(|one| one.last_transition_time = later.clone());
-        let due = to_be_written(&shown, &desired, &published, now);
+        let due = desired.to_be_written(&shown, &published, now);
         if due {
-            published.written(&shown, &desired, now);
+            published.written(&shown, &desired.conditions, now);
         }
         due
     });
@@ -174,11 +172,19 @@ fn conditions_stay_while_only_unnamed_custom_resources_are_left() {
 }
 
 #[rstest]
-#[case::private_link(json!({"type": "Azure", "azure": {"private": {"type": "PrivateLink"}}}), true)]
-#[case::public_now(json!({"type": "Azure", "azure": {}}), true)]
-#[case::swift(json!({"type": "Azure", "azure": {"private": {"type": "Swift"}}}), false)]
-#[case::another_platform(json!({"type": "AWS"}), false)]
-fn only_azure_without_swift_is_summed_up(#[case] platform: Value, #[case] expected: bool) {
+#[case::private_link(json!({"type": "Azure", "azure": {"private": {"type": "PrivateLink"}}}), (true, false))]
+#[case::public_now(json!({"type": "Azure", "azure": {}}), (true, false))]
+#[case::swift(json!({"type": "Azure", "azure": {"private": {"type": "Swift"}}}), (false, false))]
+#[case::private_on_aws(json!({"type": "AWS", "aws": {"endpointAccess": "Private"}}), (false, true))]
+#[case::public_on_aws(json!({"type": "AWS", "aws": {"endpointAccess": "Public"}}), (false, true))]
+#[case::another_platform(json!({"type": "None"}), (false, false))]
+fn each_cloud_sums_up_its_own_clusters_azure_without_swift(#[case] platform: Value, #[case] expected: (bool, bool)) {
     let spec: ClusterSpec = serde_json::from_value(json!({"platform": platform})).unwrap();
-    assert_eq!(concerns(&spec), expected);
+    let concerns = (
+        AzurePrivateLinkService::concerns(&spec),
+        AWSEndpointService::concerns(&spec),
+    );
+    assert_eq!(concerns, expected);
 }
+
+mod aws;
