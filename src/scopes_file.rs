@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::http::ReadinessItem;
-use crate::hypershift::azure::scopes::{AllowedScopes, AllowedScopesError};
+use crate::hypershift::scopes::{AllowedScopes, AllowedScopesError};
 use crate::metrics::Metrics;
 
 /// The time between two reads of the file of `--allow-scopes`. A ConfigMap's file is a link that is replaced, so its
@@ -147,6 +147,11 @@ mod tests {
         fs::write(&path, &TWO[..TWO.len() - 4]).unwrap();
         let stale = "[+] allowed scopes: 2 entries of the last good file";
         shows(&readiness, &metrics, stale, 1).await;
+        fs::write(
+            &path,
+            "hostedClusters: [{namespace: c, aws: {roleARN: c, vpcIDs: [], hostedZoneIDs: []}}]",
+        )
+        .unwrap();
         tokio::time::sleep(3 * SCOPES_INTERVAL).await;
         assert!(readiness.report().1.contains(stale), "as long as it is no use");
         fs::write(&path, format!("{TWO} # The same.")).unwrap();

@@ -2,8 +2,8 @@
 
 use hyperlink::azure::arm::id::SubscriptionId;
 use hyperlink::azure::arm::scope::AzureScope;
-use hyperlink::hypershift::azure::scopes::AllowedScopes;
 use hyperlink::hypershift::host_names::dns_name;
+use hyperlink::hypershift::scopes::AllowedScopes;
 use serde_json::{Value, json};
 
 use super::mutate::{Input, mutate};
@@ -33,6 +33,8 @@ fn valid() -> Value {
                 "additionalAllowedSubscriptions": ["44444444-4444-4444-4444-444444444444"],
                 "baseDomains": ["example.com"]},
             {"namespace": "others", "scopes": ["/subscriptions/t"]},
+            {"namespace": "amazon", "aws": {"roleARN": "arn:aws:iam::444455556666:role/a",
+                "vpcIDs": ["vpc-0123456789abcdef0"], "hostedZoneIDs": ["Z0123456789"]}},
         ],
         "excludeNamespaces": ["clusters-c"],
     })

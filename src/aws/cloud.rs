@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::api::error::AwsError;
 use crate::body::{state, text};
 use crate::kinds::{Kind, ListScope, endpoint_service, vpc_endpoint};
+use crate::role_arn::RoleArn;
 use crate::slot::{Scope, Slot};
 
 /// Amazon Web Services.
@@ -30,7 +31,9 @@ pub struct AccountList {
 
 impl cloud::List<Slot> for AccountList {
     fn address(&self) -> String {
-        format!("{} {} {}", self.scope.account, self.scope.region, self.kind.label())
+        let Scope { account, region, role } = &self.scope;
+        let role = role.as_ref().map(RoleArn::as_str).unwrap_or_default();
+        format!("{account} {region} {} {role}", self.kind.label())
     }
 
     fn shows(&self, slot: &Slot) -> bool {

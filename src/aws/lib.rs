@@ -1,6 +1,5 @@
 //! AWS: its query and REST-XML services, as Hyperlink calls them. Knows no Kubernetes.
 
-pub mod account_roles;
 pub mod api;
 pub mod body;
 pub mod calls;

@@ -5,7 +5,7 @@ use std::fmt;
 /// A group of regions with accounts, ARNs and host names of its own.
 ///
 /// Source: <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html>
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Partition {
     /// `aws`: the regions that most accounts are in.
     Aws,

@@ -7,7 +7,7 @@ use crate::region::Partition;
 /// The ARN of an IAM role: `arn:PARTITION:iam::ACCOUNT:role/PATH/NAME`.
 ///
 /// Source: <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html>
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RoleArn {
     text: String,
     partition: Partition,

@@ -6,14 +6,42 @@ use std::sync::Arc;
 use hyperlink_engine::cloud::Key;
 
 use crate::kinds::Kind;
+use crate::role_arn::RoleArn;
 
-/// An account and a region, in which most names are unique.
+/// An account and a region, in which most names are unique, and as whom they are called. What one identity was shown is
+/// nothing that another one knows.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Scope {
     /// The account: twelve digits.
     pub account: String,
     /// The region's name.
     pub region: String,
+    /// The role that is assumed for each call; none: the process' own identity calls.
+    pub role: Option<RoleArn>,
+}
+
+impl Scope {
+    /// An account and a region that the process' own identity calls.
+    pub fn own(account: &str, region: &str) -> Self {
+        Self {
+            account: account.to_owned(),
+            region: region.to_owned(),
+            role: None,
+        }
+    }
+
+    /// The account of a role, which is assumed there.
+    pub fn of_role(role: RoleArn, region: &str) -> Self {
+        Self {
+            role: Some(role.clone()),
+            ..Self::own(role.account(), region)
+        }
+    }
+
+    /// Whether both are one account and region, whoever calls it.
+    pub fn is_same_place(&self, other: &Self) -> bool {
+        self.account == other.account && self.region == other.region
+    }
 }
 
 /// The slot of one resource. Equal slots are of the same resource, whatever its id is.
@@ -160,10 +188,7 @@ mod tests {
     use super::*;
 
     fn scope() -> Scope {
-        Scope {
-            account: "123456789012".to_owned(),
-            region: "us-east-1".to_owned(),
-        }
+        Scope::own("123456789012", "us-east-1")
     }
 
     #[test]

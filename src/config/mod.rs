@@ -164,10 +164,6 @@ fn config(
     } else {
         (None, None)
     };
-    if platforms.contains(&Platform::Aws) && roles.contains(&Role::Cpo) && scope.namespace.is_none() {
-        problems
-            .add("--namespace (or HYPERLINK_NAMESPACE) is missing; role cpo serves one control plane on platform aws");
-    }
     let aws = platforms.contains(&Platform::Aws);
     let aws = aws.then(|| aws::aws(settings_of_aws, &connections, &roles, environment, &mut problems));
     if !problems.0.is_empty() {

@@ -93,8 +93,8 @@ pub struct ScopeSettings {
     #[arg(long = "exclude-namespace", env = "HYPERLINK_EXCLUDE_NAMESPACE", value_name = "NAME")]
     #[arg(value_parser = namespace, value_delimiter = ',')]
     pub exclude_namespaces: Vec<String>,
-    /// Which parts of Azure each HostedCluster's control plane may use. All others are refused. The file is read again
-    /// when it changes. [unit: path of a YAML or JSON file] [default: none; required for role cpo without --namespace]
+    /// Which parts of Azure and AWS each HostedCluster's control plane may use, and by which roles on AWS. All others
+    /// are refused. The file is read again when it changes. [unit: path of a YAML or JSON file] [default: none; required for role cpo without --namespace]
     #[arg(long, env = "HYPERLINK_ALLOW_SCOPES", value_name = "FILE", value_parser = value::scopes_file)]
     pub allow_scopes: Option<ScopesFile>,
 }

@@ -218,7 +218,7 @@ fn guest_side_of_many_namespaces_needs_the_allowed_scopes(#[case] role: &str) {
             .is_none()
     );
     let config = resolved(&[("allow-scopes", EXAMPLE)]).unwrap();
-    assert_eq!(config.scope.allow_scopes.unwrap().allowed().borrow().entries(), 3);
+    assert_eq!(config.scope.allow_scopes.unwrap().allowed().borrow().entries(), 4);
     // Narrower still: that namespace, and only what the file allows to it.
     let both = resolved(&[("allow-scopes", EXAMPLE), ("namespace", "clusters-one")]);
     assert!(both.unwrap().scope.allow_scopes.is_some());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch::Receiver;
 
-use crate::hypershift::azure::scopes::AllowedScopes;
+use crate::hypershift::scopes::AllowedScopes;
 
 /// The excluded namespaces, now and later.
 #[derive(Debug, Clone, Default)]

@@ -13,4 +13,5 @@ pub mod names;
 pub mod node_pools;
 pub mod owner;
 pub mod problem;
+pub mod scopes;
 pub mod shard;

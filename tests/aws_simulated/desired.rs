@@ -90,10 +90,7 @@ pub(crate) fn seed() -> Value {
 }
 
 pub(crate) fn scope(account: &str) -> Scope {
-    Scope {
-        account: account.to_owned(),
-        region: "us-east-1".to_owned(),
-    }
+    Scope::own(account, "us-east-1")
 }
 
 pub(crate) fn owner_tags(pairs: &[(&str, &str)], precedence: Precedence) -> OwnerTags {

@@ -237,7 +237,7 @@ impl Process {
         let client = Client::new(connection, Arc::new(sessions), account, gate.clone());
         Self {
             aws: Arc::clone(aws),
-            calls: Calls::new(&client, client.clone()),
+            calls: Calls::new(&client),
             observations: ObservationCache::new(Duration::from_secs(300), Duration::from_secs(2_700)),
             inventory: Inventory::default(),
             gate,

@@ -17,9 +17,11 @@ use hyperlink::engine::observation_cache::ObservationCache;
 use hyperlink::hypershift::aws::load_balancer_name::NlbMatch;
 use hyperlink::hypershift::cluster_index::ClusterIndex;
 use hyperlink::hypershift::node_pools::NodePools;
+use hyperlink::hypershift::scopes::AllowedScopes;
 use hyperlink::metrics::Metrics;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
@@ -31,8 +33,12 @@ pub(crate) mod cluster;
 mod forged;
 mod gone;
 mod lives;
+mod many;
 mod reasons;
 mod states;
+
+/// What the operator's file allows, where there is one.
+type Allowed = Option<Receiver<Arc<AllowedScopes>>>;
 
 /// The process of one role: its context, and when it is due.
 struct Process {
@@ -46,10 +52,15 @@ struct Process {
 
 impl Process {
     fn new(role: Role, aws: &Arc<SimTransport>, cluster: &Arc<Cluster>) -> Self {
-        let (key, account) = match role {
+        let caller = match role {
             Role::Ho => ("AKIAHO", MANAGEMENT),
             Role::Cpo => ("AKIACPO", GUEST),
         };
+        Self::calling_as(caller, role, aws, cluster)
+    }
+
+    /// A process with the access key of a user in this account.
+    fn calling_as((key, account): (&str, &str), role: Role, aws: &Arc<SimTransport>, cluster: &Arc<Cluster>) -> Self {
         let identity = Identity::of(aws, key);
         let (connection, sessions) = (identity.connection.clone(), identity.sessions.clone());
         let accounts = Accounts::new(connection, sessions, account, Arc::new(Valve::default()));
@@ -77,6 +88,7 @@ pub(crate) struct Life {
     pub(crate) aws: Arc<SimTransport>,
     pub(crate) cluster: Arc<Cluster>,
     processes: [Process; 2],
+    allowed: Allowed,
 }
 
 /// The seed of the other tests, with names that pass every check.
@@ -148,6 +160,7 @@ impl Life {
             aws,
             cluster,
             processes,
+            allowed: None,
         }
     }
 
@@ -176,7 +189,8 @@ impl Life {
             Role::Ho => reconcile(&ho(&process.cx).await, &process.cx, cr, by_time).await,
             Role::Cpo => {
                 let region = Region::parse("us-east-1").unwrap();
-                reconcile(&VpcEndpointController { region }, &process.cx, cr, by_time).await
+                let allowed = self.allowed.clone();
+                reconcile(&VpcEndpointController { region, allowed }, &process.cx, cr, by_time).await
             }
         }
     }

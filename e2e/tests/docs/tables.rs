@@ -79,14 +79,17 @@ fn every_code_of_our_own_is_in_the_runbook() -> Result<()> {
 
 #[test]
 fn every_refusal_by_the_allowed_scopes_is_quoted() -> Result<()> {
-    let source = read("src/hypershift/azure/scopes.rs")?;
-    let checks = between(&source, "    fn check(", "\nfn entries_of(")?;
-    let in_sources = all(r#""([^"\n]* (?:allowed scopes|network))""#, checks)?;
-    ensure!(in_sources.len() == 5, "{in_sources:?}");
+    let mut in_sources = BTreeSet::new();
+    for file in ["scopes.rs", "azure/scopes.rs", "aws/scopes.rs"] {
+        let source = read(&format!("src/hypershift/{file}"))?;
+        in_sources.extend(all(r#""([^"\n]* (?:allowed scopes[^"\n]*|in the network))""#, &source)?);
+    }
+    ensure!(in_sources.len() == 8, "{in_sources:?}");
     let runbook = read("RUNBOOK.md")?;
     let entry = between(&runbook, "### ScopeNotAllowed", "\n### ")?;
     for message in &in_sources {
-        let message = message.replace("{field}", "baseDomain");
+        let message = message.replace("{field}", "baseDomain").replace("{what}", "…");
+        let message = message.replace("{lack} {value}", "vpcIDs lacks ID");
         ensure!(
             entry.contains(&format!("`{message}`")),
             "RUNBOOK.md does not quote {message:?}"

@@ -1,4 +1,4 @@
-//! The calls to all accounts that a process calls, each as an identity of its own.
+//! The calls to all accounts that a process calls, as the identity that the decision has named.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,6 @@ use hyperlink_engine::gate::Gate;
 use serde_json::Value;
 
 use super::Calls;
-use crate::account_roles::AccountRoles;
 use crate::api::client::{Client, Connection};
 use crate::api::error::AwsError;
 use crate::cloud::{AccountList, Aws, NoOperation};
@@ -22,18 +21,25 @@ use crate::slot::{Scope, Slot};
 /// The name of the process' sessions in the audit log of an account.
 pub const SESSION_NAME: &str = "hyperlink";
 
-/// The calls by account.
+/// The calls by account and identity.
 pub struct Accounts {
     connection: Connection,
     sessions: SessionCache,
     own: Arc<str>,
     gate: Arc<dyn Gate>,
-    known: Mutex<HashMap<String, (AccountRoles, Arc<Calls>)>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    calls: HashMap<Scope, Arc<Calls>>,
+    /// The sessions of roles, which all who assume one share.
+    roles: HashMap<RoleArn, SessionCache>,
 }
 
 impl Accounts {
-    /// Calls the process' own account as its own identity, whose `sessions` these are. Writes are sent only while `gate`
-    /// is open.
+    /// Calls as the process' own identity, whose `sessions` these are and whose account is `own`, and as the roles that
+    /// this identity assumes. Writes are sent only while `gate` is open.
     pub fn new(connection: Connection, sessions: SessionCache, own: &str, gate: Arc<dyn Gate>) -> Self {
         Self {
             connection,
@@ -49,44 +55,40 @@ impl Accounts {
         &self.own
     }
 
-    /// Sets which roles are assumed in an account from now on.
-    pub fn assume(&self, account: &str, roles: AccountRoles) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.get(account).is_none_or(|(current, _)| *current != roles) {
-            let calls = self.calls_as(account, &roles);
-            known.insert(account.to_owned(), (roles, calls));
-        }
-    }
-
-    /// The calls to an account. Another one than the process' own is not called without a role.
+    /// The calls to an account. Another one than the process' own is not called without a role, and none by a role of
+    /// another one.
     pub fn calls(&self, scope: &Scope) -> Result<Arc<Calls>, AwsError> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, calls)) = known.get(&scope.account) {
-            return Ok(Arc::clone(calls));
-        }
-        if scope.account != *self.own {
+        let caller = scope.role.as_ref().map_or(&*self.own, RoleArn::account);
+        if caller != scope.account {
             return Err(AwsError::own(Class::Denied, "NoRoleForAccount"));
         }
-        let calls = self.calls_as(&scope.account, &AccountRoles::default());
-        known.insert(scope.account.clone(), (AccountRoles::default(), Arc::clone(&calls)));
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(calls) = known.calls.get(scope) {
+            return Ok(Arc::clone(calls));
+        }
+        let sessions = match &scope.role {
+            Some(role) => known
+                .roles
+                .entry(role.clone())
+                .or_insert_with(|| self.of_role(role))
+                .clone(),
+            None => self.sessions.clone(),
+        };
+        let account = scope.account.as_str();
+        let client = Client::new(
+            self.connection.clone(),
+            Arc::new(sessions),
+            account,
+            Arc::clone(&self.gate),
+        );
+        let calls = Arc::new(Calls::new(&client));
+        known.calls.insert(scope.clone(), Arc::clone(&calls));
         Ok(calls)
     }
 
-    fn calls_as(&self, account: &str, roles: &AccountRoles) -> Arc<Calls> {
-        let client = |role: &Option<RoleArn>| {
-            let base = Arc::new(self.sessions.clone());
-            let sessions = match role {
-                Some(role) => Arc::new(SessionCache::of_role(
-                    self.connection.clone(),
-                    base,
-                    role.clone(),
-                    SESSION_NAME,
-                )),
-                None => base,
-            };
-            Client::new(self.connection.clone(), sessions, account, Arc::clone(&self.gate))
-        };
-        Arc::new(Calls::new(&client(&roles.endpoints), client(&roles.records)))
+    fn of_role(&self, role: &RoleArn) -> SessionCache {
+        let base = Arc::new(self.sessions.clone());
+        SessionCache::of_role(self.connection.clone(), base, role.clone(), SESSION_NAME)
     }
 
     /// Notes the id of the resource in a slot, as it was recorded. A read decides whether it is right.
@@ -157,5 +159,52 @@ impl CloudClient<Aws> for Accounts {
         operation: &NoOperation,
     ) -> Result<OperationState<AwsError>, AwsError> {
         match *operation {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::api::sample::{self, FakeAws, TestGate, connection};
+
+    const OWN: &str = "111122223333";
+
+    fn accounts() -> Accounts {
+        let aws = FakeAws::new([]);
+        let connection = connection(&aws, &Arc::new(sample::Calls::default()));
+        let sessions = SessionCache::of_profile(connection.clone(), "/nowhere".into(), SESSION_NAME);
+        Accounts::new(connection, sessions, OWN, Arc::new(TestGate(AtomicBool::new(true))))
+    }
+
+    fn role(name: &str) -> RoleArn {
+        RoleArn::parse(&format!("arn:aws:iam::444455556666:role/{name}")).unwrap()
+    }
+
+    fn denied(accounts: &Accounts, scope: &Scope) -> bool {
+        let refused = accounts.calls(scope).err();
+        refused.is_some_and(|error| error.class == Class::Denied && error.code == "NoRoleForAccount")
+    }
+
+    #[test]
+    fn account_is_called_by_its_own_identities_alone() {
+        let accounts = accounts();
+        assert!(accounts.calls(&Scope::own(OWN, "us-east-1")).is_ok());
+        assert!(accounts.calls(&Scope::of_role(role("a"), "us-east-1")).is_ok());
+        assert!(denied(&accounts, &Scope::own("444455556666", "us-east-1")));
+        let of_another = Scope {
+            role: Some(role("a")),
+            ..Scope::own(OWN, "us-east-1")
+        };
+        assert!(denied(&accounts, &of_another));
+    }
+
+    #[test]
+    fn calls_are_shared_by_those_who_assume_one_role() {
+        let accounts = accounts();
+        let of = |name: &str| accounts.calls(&Scope::of_role(role(name), "us-east-1")).unwrap();
+        assert!(Arc::ptr_eq(&of("a"), &of("a")));
+        assert!(!Arc::ptr_eq(&of("a"), &of("b")), "in one account");
     }
 }

@@ -45,7 +45,7 @@ const SERVICE_NOT_READ: &str = "EndpointServiceNotRead";
 /// The answer to a write.
 type Written = Result<Accepted<Aws>, WriteError<AwsError>>;
 
-/// The calls to one account and region.
+/// The calls to one account and region, as one identity.
 pub struct Calls {
     ec2: Ec2,
     load_balancing: LoadBalancing,
@@ -56,13 +56,12 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Calls EC2 and Elastic Load Balancing by `client`, and Route 53 by `zones`, which differs where the hosted zone
-    /// is in another account.
-    pub fn new(client: &Client, zones: Client) -> Self {
+    /// Calls all services by `client`.
+    pub fn new(client: &Client) -> Self {
         Self {
             ec2: Ec2(client.clone()),
             load_balancing: LoadBalancing(client.clone()),
-            route53: Route53(zones),
+            route53: Route53(client.clone()),
             ids: GivenIds::default(),
             sent_principals: SentPrincipals::default(),
             joined_reads: JoinedReads::default(),

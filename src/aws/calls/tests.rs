@@ -10,14 +10,11 @@ const ARN: &str = "arn:aws:elasticloadbalancing:us-east-1:123456789012:loadbalan
 const SERVICE: &str = "com.amazonaws.vpce.us-east-1.vpce-svc-1";
 
 fn scope() -> Scope {
-    Scope {
-        account: "123456789012".to_owned(),
-        region: "us-east-1".to_owned(),
-    }
+    Scope::own("123456789012", "us-east-1")
 }
 
 fn calls(sample: &Sample) -> Calls {
-    Calls::new(&sample.client, sample.client.clone())
+    Calls::new(&sample.client)
 }
 
 /// The requests so far, each by its action and the parameters with these beginnings.

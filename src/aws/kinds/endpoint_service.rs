@@ -61,10 +61,7 @@ pub struct EndpointService {
 pub fn slot_of(row: &Value) -> Option<Slot> {
     let arns = texts(row, "NetworkLoadBalancerArns");
     let arn = arns.first().filter(|_| arns.len() == 1)?;
-    let scope = Scope {
-        account: account_in_arn(arn)?.to_owned(),
-        region: text(row, "Region").to_owned(),
-    };
+    let scope = Scope::own(account_in_arn(arn)?, text(row, "Region"));
     Some(Slot::endpoint_service(&scope, name_in_arn(arn)?))
 }
 
@@ -140,10 +137,7 @@ mod tests {
     const FOREIGN: &str = "arn:aws:elasticloadbalancing:us-east-1:123456789012:loadbalancer/net/zz/50dc";
 
     fn desired() -> EndpointService {
-        let scope = Scope {
-            account: "123456789012".to_owned(),
-            region: "us-east-1".to_owned(),
-        };
+        let scope = Scope::own("123456789012", "us-east-1");
         let infrastructure = Tags::from([("kubernetes.io/cluster/mgmt".to_owned(), "owned".to_owned())]);
         EndpointService {
             owned: OwnedEndpointService {

@@ -186,10 +186,7 @@ mod tests {
     const OTHER: &str = "vpce-2-abc.vpce-svc-2.us-east-1.vpce.amazonaws.com";
 
     fn slot() -> Slot {
-        let scope = Scope {
-            account: "123456789012".to_owned(),
-            region: "us-east-1".to_owned(),
-        };
+        let scope = Scope::own("123456789012", "us-east-1");
         Slot::records(&scope, "Z1", &["api.c.hypershift.local", "*.apps.c.hypershift.local"])
     }
 

@@ -177,10 +177,7 @@ mod tests {
     use crate::slot::Scope;
 
     fn desired(ranges: &[&str]) -> SecurityGroup {
-        let scope = Scope {
-            account: "123456789012".to_owned(),
-            region: "us-east-1".to_owned(),
-        };
+        let scope = Scope::own("123456789012", "us-east-1");
         let cluster_tag = "kubernetes.io/cluster/infra";
         let tags = Tags::from([(cluster_tag.to_owned(), "owned".to_owned())]);
         SecurityGroup {

@@ -114,3 +114,26 @@ fn unknown_platform_is_refused() {
         "{problems:?}"
     );
 }
+
+#[rstest]
+#[case::on_aws("aws")]
+#[case::on_both("azure,aws")]
+fn guest_side_of_many_clusters_needs_the_allowed_scopes(#[case] platform: &str) {
+    let file = file(KEYS);
+    let resolved = |more: &[(&str, &str)]| {
+        let line = [
+            ("role", "cpo"),
+            ("platform", platform),
+            ("credential", "azure-cli"),
+            ("aws-credentials-file", path(&file)),
+        ];
+        resolve(
+            &[&line, more].concat(),
+            &Environment::of(&[("POD_NAMESPACE", "hypershift")]),
+        )
+    };
+    let missing = "--allow-scopes (or HYPERLINK_ALLOW_SCOPES) is missing; role cpo needs it, or --namespace";
+    assert_eq!(resolved(&[]).unwrap_err(), [missing]);
+    let config = resolved(&[("allow-scopes", EXAMPLE)]).unwrap();
+    assert!(config.scope.namespace.is_none() && config.scope.allow_scopes.is_some());
+}

@@ -118,10 +118,7 @@ mod tests {
 
     fn subnets(ids: &[&str]) -> SubnetsIn {
         SubnetsIn {
-            scope: Scope {
-                account: "444455556666".to_owned(),
-                region: "us-east-1".to_owned(),
-            },
+            scope: Scope::own("444455556666", "us-east-1"),
             vpc: "vpc-1".to_owned(),
             subnets: ids.iter().map(|id| (*id).to_owned()).collect(),
         }

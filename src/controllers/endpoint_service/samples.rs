@@ -113,10 +113,7 @@ pub(super) fn identity() -> Identity {
 }
 
 pub(super) fn account() -> Scope {
-    Scope {
-        account: ACCOUNT.to_owned(),
-        region: "us-east-1".to_owned(),
-    }
+    Scope::own(ACCOUNT, "us-east-1")
 }
 
 pub(super) fn service() -> Slot {

@@ -12,8 +12,11 @@ mod teardown;
 pub mod watch;
 mod zone;
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use kube::ResourceExt;
+use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -31,6 +34,7 @@ use crate::controllers::event;
 use crate::controllers::preview::{Fact, FinalizerChange};
 use crate::controllers::reconciler::CustomResourceReconciler;
 use crate::controllers::report::Report;
+use crate::hypershift::scopes::AllowedScopes;
 use crate::runtime::call::ReconcileError;
 use crate::runtime::event::Event;
 use crate::runtime::reconcile::{ReconcileOutcome, Reconciler};
@@ -40,6 +44,8 @@ use crate::runtime::requeue::Requeue;
 pub struct VpcEndpointController {
     /// The region that this process serves.
     pub region: Region,
+    /// What control planes may use, and as whom; none: whatever they name, as the process' own identity.
+    pub allowed: Option<Receiver<Arc<AllowedScopes>>>,
 }
 
 impl Reconciler for VpcEndpointController {
@@ -55,9 +61,10 @@ impl Reconciler for VpcEndpointController {
         Ok((inputs, fingerprint))
     }
 
-    /// None: the process serves one control plane.
-    fn target(&self, _: &AWSEndpointService) -> Option<String> {
-        None
+    /// The guest's account, which has request limits of its own. None where the process serves one control plane.
+    fn target(&self, cr: &AWSEndpointService) -> Option<String> {
+        let allowed = self.allowed.as_ref()?.borrow();
+        allowed.account_on_aws(&cr.namespace().unwrap_or_default())
     }
 
     fn shard_key(&self, cr: &AWSEndpointService, _: &Self::Inputs) -> String {

@@ -242,7 +242,10 @@ fn zone_or_problem(found: Result<String, Stop>) -> Result<Option<Result<String, 
 /// What was recorded for this cluster, where it is now.
 fn recorded(basis: Basis<'_>, guest: &Guest) -> CpoIntent {
     let known: Option<CpoIntent> = intent::read(basis.cr.annotations().get(CPO_INTENT));
-    let same_zone = |known: &CpoIntent| known.zone_scope().as_ref() == Some(&guest.zone_account);
+    let same_zone = |known: &CpoIntent| {
+        let account = known.zone_scope();
+        account.is_some_and(|account| account.is_same_place(&guest.zone_account))
+    };
     let known = known
         .filter(|known| known.identity() == guest.identity)
         .unwrap_or_default();
@@ -254,8 +257,8 @@ fn recorded(basis: Basis<'_>, guest: &Guest) -> CpoIntent {
         zone_account: guest.zone_account.account.clone(),
         region: guest.account.region.clone(),
         vpc: guest.vpc.clone(),
-        endpoint_role: guest.roles.endpoint.as_ref().map(ToString::to_string),
-        records_role: guest.roles.records.as_ref().map(ToString::to_string),
+        endpoint_role: guest.account.role.as_ref().map(ToString::to_string),
+        records_role: guest.zone_account.role.as_ref().map(ToString::to_string),
         zone_id,
         endpoint_service_names,
         endpoint_id: known.endpoint_id,

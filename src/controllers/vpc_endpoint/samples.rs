@@ -17,9 +17,12 @@ use crate::aws::slot::{Scope, Slot};
 use crate::controllers::aws::Facts;
 use crate::controllers::aws::lists::SubnetsIn;
 use crate::hypershift::aws::intent::CpoIntent;
+use crate::hypershift::aws::scopes::Access;
 use crate::hypershift::intent;
+use crate::hypershift::scopes::AllowedScopes;
 
 pub(super) const ACCOUNT: &str = "444455556666";
+pub(super) const ROLE: &str = "arn:aws:iam::444455556666:role/hyperlink-example";
 pub(super) const VPC: &str = "vpc-0123456789abcdef0";
 pub(super) const SERVICE: &str = "com.amazonaws.vpce.us-east-1.vpce-svc-0123456789abcdef0";
 pub(super) const ENDPOINT: &str = "vpce-0123456789abcdef0";
@@ -52,7 +55,28 @@ pub(super) fn control_plane(aws: &Value) -> HostedControlPlane {
     .unwrap()
 }
 
+/// A process with the identity of the guest's own account.
+pub(super) fn own() -> Access {
+    Access::AsNamed(ACCOUNT.to_owned())
+}
+
+/// A process for many control planes, whose file allows the sample's guest and has its role.
+pub(super) fn allowed() -> Access {
+    let aws = json!({"roleARN": ROLE, "vpcIDs": [VPC], "hostedZoneIDs": [ZONE]});
+    let file = json!({"hostedClusters": [{"namespace": "clusters", "names": ["example"], "aws": aws}]});
+    AllowedScopes::parse(&file.to_string())
+        .unwrap()
+        .on_aws("clusters-example", Some("example"))
+}
+
 impl Sample {
+    /// The same before a process for many control planes.
+    pub(super) fn among_many(mut self) -> Self {
+        self.inputs.access = allowed();
+        self.inputs.guest = Guest::of(&control_plane(&json!({})), &allowed(), &self.region);
+        self
+    }
+
     /// A custom resource whose endpoint service is published, about whose guest AWS shows nothing yet.
     pub(super) fn new() -> Self {
         let region = Region::parse("us-east-1").unwrap();
@@ -65,7 +89,8 @@ impl Sample {
             }))
             .unwrap(),
             inputs: VpcEndpointInputs {
-                guest: Guest::of(&control_plane(&json!({})), ACCOUNT, &region),
+                guest: Guest::of(&control_plane(&json!({})), &own(), &region),
+                access: own(),
                 is_unwanted: false,
                 paused: None,
                 paused_until: None,
@@ -142,10 +167,7 @@ impl Sample {
 }
 
 pub(super) fn account() -> Scope {
-    Scope {
-        account: ACCOUNT.to_owned(),
-        region: "us-east-1".to_owned(),
-    }
+    Scope::own(ACCOUNT, "us-east-1")
 }
 
 pub(super) fn group_slot() -> Slot {

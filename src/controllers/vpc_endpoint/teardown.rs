@@ -13,7 +13,7 @@ use super::inputs::VpcEndpointInputs;
 use super::plan::{Basis, MOST_FORMER, known_names, owned_endpoint, owned_group};
 use crate::api::markers::CPO_INTENT;
 use crate::api::markers::aws::ENDPOINT_DNS_NAME;
-use crate::api::{AWSEndpointService, Role};
+use crate::api::{AWSEndpointService, Reason, Role};
 use crate::aws::body::texts;
 use crate::aws::kinds::Kind;
 use crate::aws::kinds::records::ReleasedRecords;
@@ -24,8 +24,10 @@ use crate::engine::plan::ensure_absent;
 use crate::engine::resource::Owned;
 use crate::hypershift::aws::ids::{endpoint_suffix, is_id, is_zone_id, service_id};
 use crate::hypershift::aws::intent::CpoIntent;
+use crate::hypershift::aws::scopes::Access;
 use crate::hypershift::identity::Identity;
 use crate::hypershift::intent;
+use crate::hypershift::problem::Problem;
 
 /// Whether the guest's side is built or deleted. It goes with the control plane, whose workers are gone by then.
 ///
@@ -63,6 +65,9 @@ struct Home {
 /// The steps that delete what the custom resource has. It is released when nothing of it is left.
 pub(super) fn teardown(basis: Basis<'_>) -> Result<Decision, Needs> {
     let remains = remains(basis);
+    if let Err(problem) = check_allowed(basis, &remains) {
+        return Ok(Decision::stuck(problem));
+    }
     let mut dns_names = known_dns_names(basis);
     let mut steps = Vec::new();
     for home in &remains.homes {
@@ -72,6 +77,31 @@ pub(super) fn teardown(basis: Basis<'_>) -> Result<Decision, Needs> {
     add_records(basis, &remains, dns_names, &mut decision)?;
     decision.steps.extend(steps);
     Ok(decision)
+}
+
+/// Why nothing is deleted: the operator's file does not allow what the control plane names, or what is recorded. Both may
+/// be forged.
+fn check_allowed(basis: Basis<'_>, remains: &Remains) -> Result<(), Problem> {
+    const RECORDED: &str = "what was recorded";
+    let scopes = match &basis.inputs.access {
+        Access::AsNamed(_) => return Ok(()),
+        Access::Refused(problem) => return Err(problem.clone()),
+        Access::Allowed(scopes) => scopes,
+    };
+    if let Err(problem) = &basis.inputs.guest
+        && problem.reason == Reason::ScopeNotAllowed
+    {
+        return Err(problem.clone());
+    }
+    for home in &remains.homes {
+        scopes.check_account(RECORDED, &home.account)?;
+        scopes.check_vpc(RECORDED, &home.vpc)?;
+    }
+    for (account, zone) in &remains.zones {
+        scopes.check_account(RECORDED, account)?;
+        scopes.check_zone(RECORDED, zone)?;
+    }
+    Ok(())
 }
 
 /// The steps that delete endpoints and security group. Adds the DNS names of the endpoints.
@@ -153,7 +183,7 @@ fn remains(basis: Basis<'_>) -> Remains {
 
 /// Where the control plane has its guest, and where that was when the intent was recorded.
 fn homes(basis: Basis<'_>, recorded: &CpoIntent) -> Vec<Home> {
-    let before = home_recorded(recorded);
+    let before = home_recorded(basis, recorded);
     match &basis.inputs.guest {
         Ok(guest) => {
             let now = Home {
@@ -169,12 +199,12 @@ fn homes(basis: Basis<'_>, recorded: &CpoIntent) -> Vec<Home> {
     }
 }
 
-fn home_recorded(recorded: &CpoIntent) -> Option<Home> {
+fn home_recorded(basis: Basis<'_>, recorded: &CpoIntent) -> Option<Home> {
     Some(Home {
         identity: recorded.identity(),
-        account: recorded.scope()?,
+        account: basis.inputs.recorded_scope(recorded)?,
         vpc: recorded.vpc()?.to_owned(),
-        zone_account: recorded.zone_scope()?,
+        zone_account: basis.inputs.recorded_zone_scope(recorded)?,
     })
 }
 
@@ -184,7 +214,7 @@ fn zones(basis: Basis<'_>, homes: &[Home], recorded: &CpoIntent, shown: Option<S
     let account = homes.first().map(|home| &home.zone_account);
     let in_account = |zone: String| Some((account?.clone(), zone));
     let known = recorded.zone_id().map(str::to_owned);
-    let known = match (known, recorded.zone_scope()) {
+    let known = match (known, basis.inputs.recorded_zone_scope(recorded)) {
         (Some(zone), Some(account)) => Some((account, zone)),
         _ => shown.and_then(in_account),
     };

@@ -13,6 +13,7 @@ use crate::engine::resource::Resource;
 use crate::hypershift::aws::ids::is_zone_id;
 use crate::hypershift::aws::intent::CpoIntent;
 use crate::hypershift::aws::problem;
+use crate::hypershift::aws::scopes::Access;
 use crate::hypershift::names::internal_zone;
 use crate::hypershift::problem::Problem;
 
@@ -37,8 +38,9 @@ pub(super) fn find(
     let status = basis.cr.status.as_ref();
     let shown = status.and_then(|status| status.dns_zone_id.as_deref());
     let shown = shown.filter(|zone| is_zone_id(zone));
+    let access = &basis.inputs.access;
     for known in [recorded.zone_id(), shown].into_iter().flatten() {
-        if !is_gone(basis, guest, known, names) {
+        if access.allows_zone(known) && !is_gone(basis, guest, known, names) {
             return Ok(known.to_owned());
         }
     }
@@ -51,7 +53,11 @@ pub(super) fn find(
         }
     };
     let fits = |zone: &&HostedZone| zone.private && zone.name.eq_ignore_ascii_case(&name);
-    let found: Vec<&HostedZone> = zones.iter().filter(fits).collect();
+    let (found, outside): (Vec<&HostedZone>, Vec<&HostedZone>) =
+        zones.iter().filter(fits).partition(|zone| access.allows_zone(&zone.id));
+    if let (Access::Allowed(scopes), [], [zone, ..]) = (access, found.as_slice(), outside.as_slice()) {
+        scopes.check_zone(&format!("hosted zone {name}"), &zone.id)?;
+    }
     match found.as_slice() {
         [only] => Ok(only.id.clone()),
         [] => Err(problem::no_hosted_zone(&guest.identity.name).into()),
@@ -90,3 +96,6 @@ fn with_records(
     }
     Ok(None)
 }
+
+#[cfg(test)]
+mod tests;

@@ -150,7 +150,7 @@ impl CpoIntent {
     /// Whether the endpoint was recorded in another VPC or account than this one.
     pub fn is_elsewhere(&self, account: &Scope, vpc: &str) -> bool {
         let recorded = self.scope().zip(self.vpc());
-        recorded.is_some_and(|(known, known_vpc)| known != *account || known_vpc != vpc)
+        recorded.is_some_and(|(known, known_vpc)| !known.is_same_place(account) || known_vpc != vpc)
     }
 
     /// The id of the guest's VPC.
@@ -204,10 +204,7 @@ fn identity(cluster: &str, cluster_id: &str, infra_id: &str) -> Identity {
 
 fn scope(account: &str, region: &str) -> Option<Scope> {
     let region = Region::parse(region).ok()?;
-    is_account(account).then(|| Scope {
-        account: account.to_owned(),
-        region: region.name().to_owned(),
-    })
+    is_account(account).then(|| Scope::own(account, region.name()))
 }
 
 #[cfg(test)]

@@ -7,4 +7,5 @@ pub mod load_balancer_name;
 pub mod names;
 pub mod principals;
 pub mod problem;
+pub mod scopes;
 pub mod subnet_ids;

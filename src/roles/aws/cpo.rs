@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kube::Api;
 
 use super::{AwsConnection, Prepared, context};
+use crate::config::Config;
 use crate::controllers::vpc_endpoint::{self, VpcEndpointController};
 use crate::metrics::Controller as Label;
 use crate::observer;
@@ -13,6 +14,7 @@ use crate::roles::shown::{observed_object, show_objects};
 use crate::roles::{Foundation, custom_resource, dry_run_of};
 use crate::runtime::reconcile::Runner;
 use crate::runtime::watch::{Scope, pages, twice};
+use crate::scopes_file::ScopesFile;
 
 pub(super) const RIGHTS: &str = include_str!("../../../charts/hyperlink/files/role-cpo-aws.yaml");
 
@@ -24,7 +26,7 @@ pub(super) async fn run(
 ) -> anyhow::Result<()> {
     let cx = Arc::new(context(foundation, aws, &prepared.account));
     show_objects(&cx, observed_object);
-    let runner = Runner::new(controller(aws), Arc::clone(&cx), Label::VpcEndpoint);
+    let runner = Runner::new(controller(foundation.config, aws), Arc::clone(&cx), Label::VpcEndpoint);
     let runner = Arc::new(runner.watching(scope.health.follow()));
     let (planes, again) = twice(scope.events(&cx.runtime.kube, pages()));
     let region = aws.settings.endpoints.region().clone();
@@ -44,11 +46,12 @@ pub(super) async fn dry_run(
     let cx = context(foundation, aws, &prepared.account);
     let of_namespace = Api::namespaced(cx.runtime.kube.clone(), &object.namespace);
     let cr = custom_resource(&cx, object, &of_namespace).await?;
-    dry_run_of(&controller(aws), &cx, &cr).await
+    dry_run_of(&controller(foundation.config, aws), &cx, &cr).await
 }
 
-fn controller(aws: &AwsConnection) -> VpcEndpointController {
+fn controller(config: &Config, aws: &AwsConnection) -> VpcEndpointController {
     VpcEndpointController {
         region: aws.settings.endpoints.region().clone(),
+        allowed: config.scope.allow_scopes.as_ref().map(ScopesFile::allowed),
     }
 }

@@ -91,8 +91,5 @@ fn context(foundation: &Foundation<'_>, aws: &AwsConnection, account: &str) -> C
 
 /// The account and region of the management cluster.
 fn management_account(aws: &AwsConnection, prepared: &Prepared) -> Account {
-    Account {
-        account: prepared.account.clone(),
-        region: aws.settings.endpoints.region().name().to_owned(),
-    }
+    Account::own(&prepared.account, aws.settings.endpoints.region().name())
 }

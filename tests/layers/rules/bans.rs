@@ -143,6 +143,8 @@ pub(super) const BANS: &[Ban] = &[
             "hypershift/azure",
             // HostedClusters of all clouds have one index, so it knows what they claim on each.
             "hypershift/claims",
+            // The operator's file has one entry for the clusters of a namespace, on whichever cloud they are.
+            "hypershift/scopes",
             "observer/aws",
             "observer/azure",
         ],

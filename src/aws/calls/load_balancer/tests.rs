@@ -21,11 +21,8 @@ fn balancers(names: &[&str]) -> String {
 
 /// Reads these load balancers at the same time. Returns whether each was found, or the code of the error.
 async fn read(sample: &Sample, names: &[&str]) -> Vec<Result<String, String>> {
-    let calls = Calls::new(&sample.client, sample.client.clone());
-    let scope = Scope {
-        account: "123456789012".to_owned(),
-        region: "us-east-1".to_owned(),
-    };
+    let calls = Calls::new(&sample.client);
+    let scope = Scope::own("123456789012", "us-east-1");
     let slots: Vec<Slot> = names.iter().map(|name| Slot::load_balancer(&scope, name)).collect();
     let reads = slots.iter().map(|slot| calls.load_balancer(reconcile(), slot));
     let found = join_all(reads).await.into_iter();

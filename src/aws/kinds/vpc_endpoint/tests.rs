@@ -15,10 +15,7 @@ fn set(ids: &[&str]) -> BTreeSet<String> {
 }
 
 fn desired() -> VpcEndpoint {
-    let scope = Scope {
-        account: "123456789012".to_owned(),
-        region: "us-east-1".to_owned(),
-    };
+    let scope = Scope::own("123456789012", "us-east-1");
     let tags = Tags::from([("AWSEndpointService".to_owned(), "private-router".to_owned())]);
     VpcEndpoint {
         slot: Slot::vpc_endpoint(&scope, "vpc-1", SERVICE),

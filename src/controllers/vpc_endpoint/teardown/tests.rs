@@ -4,8 +4,9 @@ use serde_json::json;
 use super::*;
 use crate::api::Reason;
 use crate::aws::cloud::Observed;
+use crate::aws::role_arn::RoleArn;
 use crate::controllers::vpc_endpoint::samples::{
-    ACCOUNT, DNS_NAME, SERVICE, Sample, VPC, ZONE, endpoint, endpoint_slot, group_slot, records, records_slot,
+    ACCOUNT, DNS_NAME, ROLE, SERVICE, Sample, VPC, ZONE, endpoint, endpoint_slot, group_slot, records, records_slot,
 };
 use crate::engine::plan::Verb;
 use crate::hypershift::problem::Problem;
@@ -216,4 +217,69 @@ fn forged_intent_makes_no_more_reads_than_a_real_one() {
     let services = remains(sample.basis()).services;
     assert!(services.len() <= MOST_FORMER + 2, "{}", services.len());
     assert!(services.contains(&name(9_999)), "the last ones count");
+}
+
+/// The sample before a process for many control planes, whose AWS shows what the role of the file sees.
+fn among_many(recorded: &CpoIntent, has_control_plane: bool) -> Sample {
+    let mut sample = Sample::ready().among_many();
+    let account = Scope::of_role(RoleArn::parse(ROLE).unwrap(), "us-east-1");
+    sample.shows(Slot::vpc_endpoint(&account, VPC, SERVICE), endpoint("available"));
+    let names: Vec<&str> = recorded.record_names.iter().map(String::as_str).collect();
+    sample.shows(Slot::records(&account, ZONE, &names), records(DNS_NAME));
+    sample.records_intent(recorded);
+    if !has_control_plane {
+        sample.inputs.guest = Err(Problem::new(Reason::HostedControlPlaneNotFound, "x"));
+    }
+    sample
+}
+
+#[rstest]
+#[case::with_its_control_plane(true)]
+#[case::after_its_control_plane(false)]
+fn role_of_the_file_deletes_for_one_of_many(#[case] has_control_plane: bool) {
+    let intent = recorded(&Sample::ready());
+    let decision = teardown(among_many(&intent, has_control_plane).basis()).unwrap();
+    assert_eq!(
+        decision.steps.iter().filter(|step| step.writes()).count(),
+        2,
+        "{decision:?}"
+    );
+    let role = |step: &Step| step.key.scope().role.clone();
+    assert!(
+        decision
+            .steps
+            .iter()
+            .all(|step| role(step).is_some_and(|role| role.as_str() == ROLE))
+    );
+}
+
+#[rstest]
+#[case::account(|intent: &mut CpoIntent| intent.account = "999900001111".into(), "no role is in account 999900001111")]
+#[case::zone_account(|intent: &mut CpoIntent| intent.zone_account = "999900001111".into(), "no role is in account 999900001111")]
+#[case::vpc(|intent: &mut CpoIntent| intent.vpc = "vpc-00000009".into(), "vpcIDs lacks vpc-00000009")]
+#[case::zone(|intent: &mut CpoIntent| intent.zone_id = Some("ZOTHER".into()), "hostedZoneIDs lacks ZOTHER")]
+fn forged_intent_deletes_nothing_outside_of_the_file(#[case] forge: fn(&mut CpoIntent), #[case] lack: &str) {
+    for has_control_plane in [true, false] {
+        let mut intent = recorded(&Sample::ready());
+        forge(&mut intent);
+        let decision = teardown(among_many(&intent, has_control_plane).basis()).unwrap();
+        let problem = decision.problem.unwrap();
+        assert!(decision.steps.is_empty(), "{:?}", decision.steps);
+        let expected = format!("what was recorded is outside of the allowed scopes; {lack}");
+        assert_eq!((problem.reason, problem.message), (Reason::ScopeNotAllowed, expected));
+    }
+}
+
+#[rstest]
+#[case::no_entry(|inputs: &mut VpcEndpointInputs| inputs.access = Access::Refused(Problem::new(Reason::ScopeNotAllowed, "x")))]
+#[case::vpc_of_another(|inputs: &mut VpcEndpointInputs| inputs.guest = Err(Problem::new(Reason::ScopeNotAllowed, "x")))]
+fn nothing_is_deleted_for_whom_the_file_refuses(#[case] refuse: fn(&mut VpcEndpointInputs)) {
+    let mut sample = among_many(&recorded(&Sample::ready()), true);
+    refuse(&mut sample.inputs);
+    let decision = teardown(sample.basis()).unwrap();
+    assert!(decision.steps.is_empty());
+    assert_eq!(
+        decision.problem.map(|problem| problem.reason),
+        Some(Reason::ScopeNotAllowed)
+    );
 }

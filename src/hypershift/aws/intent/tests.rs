@@ -85,12 +85,7 @@ fn damaged_intent_is_none() {
 
 #[test]
 fn scope_is_of_account_and_region() {
-    let scope = |account: &str| {
-        Some(Scope {
-            account: account.to_owned(),
-            region: "us-east-1".to_owned(),
-        })
-    };
+    let scope = |account: &str| Some(Scope::own(account, "us-east-1"));
     assert_eq!(ho().scope(), scope("123456789012"));
     assert_eq!(cpo().zone_scope(), scope("210987654321"));
     let own_zone = CpoIntent {
