@@ -50,7 +50,7 @@ fn examples_are_accepted_by_lint() {
             .with_context(|| file.display().to_string())?;
             count += 1;
         }
-        ensure!(count == 8, "{count} examples");
+        ensure!(count == 9, "{count} examples");
         render(&RIGHT).map(drop)
     };
     run().unwrap();
@@ -181,17 +181,17 @@ fn examples_are_accepted_by_lint() {
     "settings.platform=aws aws.secret.name=aws settings.awsCredentialsFile=/etc/aws/credentials",
     "at '/aws/secret/name': maxLength: got 3, want 0"
 )]
-#[case::guest_side_of_many_clusters_on_aws(
+#[case::guest_side_of_many_clusters_on_aws_without_scopes(
     "role=cpo settings.platform=aws aws.secret.name=aws",
-    "at '/namespace': minLength: got 0, want 1"
+    "at '/allowScopes/hostedClusters': minItems: got 0, want 1"
 )]
-#[case::guest_side_of_many_clusters_on_both_platforms(
-    r#"role=cpo allowScopes={"configMap":"scopes"} settings.platform=azure\,aws aws.secret.name=aws"#,
-    "at '/namespace': minLength: got 0, want 1"
+#[case::scopes_of_no_cloud(
+    r#"allowScopes.hostedClusters=[{"namespace":"clusters"}]"#,
+    "at '/allowScopes/hostedClusters/0': missing property 'aws'"
 )]
-#[case::scopes_of_azure_on_aws(
-    r#"role=cpo namespace=example settings.platform=aws aws.secret.name=aws allowScopes={"configMap":"scopes"}"#,
-    "at '/allowScopes/configMap': maxLength: got 6, want 0"
+#[case::user_for_a_role_on_aws(
+    r#"allowScopes.hostedClusters=[{"namespace":"clusters","aws":{"roleARN":"arn:aws:iam::444455556666:user/a","vpcIDs":[],"hostedZoneIDs":[]}}]"#,
+    "at '/allowScopes/hostedClusters/0/aws/roleARN': 'arn:aws:iam::444455556666:user/a' does not match pattern"
 )]
 #[case::definition_of_azure_for_aws(
     "settings.platform=aws aws.secret.name=aws crds.install=true",
