@@ -10,6 +10,7 @@ mod heal;
 mod ho;
 mod identities;
 mod killed;
+mod many;
 mod metrics;
 mod principals;
 mod take_over;
