@@ -59,6 +59,9 @@ pub struct Decision<C: Cloud> {
     pub steps: Vec<Step<C>>,
     /// What prevents all steps.
     pub problem: Option<Problem>,
+    /// What is left out of it, and why, in words for an Event.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// Whether nothing at all is to be touched, not even the status.
     pub paused: bool,
     /// What to record on the object before the first write.

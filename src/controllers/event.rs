@@ -156,5 +156,11 @@ fn trouble(condition: &NewCondition) -> Option<What> {
     }
 }
 
+/// The Event about subnets that are left out, if any are.
+pub fn left_out(reasons: &[String]) -> Option<Event> {
+    let note = || format!("subnets left out: {}", reasons.join("; "));
+    (!reasons.is_empty()).then(|| Event::new(What::Refused, note()))
+}
+
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,7 @@ mod killed;
 mod many;
 mod metrics;
 mod principals;
+mod subnets;
 mod take_over;
 
 use std::time::Duration;

@@ -65,6 +65,9 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
             gone::hold_back(cx, &cr, &mut decision.steps, Instant::now());
             cr = self.record_intent(lifecycle, cr, &decision).await?;
             let outcomes = self.execute(&cr, &decision.steps).await;
+            let left_out = event::left_out(&decision.left_out);
+            let events = &cx.runtime.events;
+            events.stands(&cr.object_ref(&()), "left out", left_out).await;
             // Somebody else wrote after the read. If that happens again, the next reconcile handles it.
             let is_outdated = round == 1 && invalidate_outdated(cx, &decision.steps, &outcomes);
             let is_last = round == ROUNDS || !(is_outdated || any_ready(&decision.steps, &outcomes));

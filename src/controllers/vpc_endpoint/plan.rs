@@ -203,6 +203,7 @@ impl Building<'_> {
         }
         desired.security_group = group.to_owned();
         desired.subnets = chosen.ids;
+        self.decision.left_out = chosen.left_out;
         desired.zones = chosen.zones;
         let uid = basis.cr.uid().unwrap_or_default();
         desired.client_token = client_token(&uid, Kind::VpcEndpoint, &self.recorded.endpoint_nonce);

@@ -22,6 +22,8 @@ pub(super) struct ChosenSubnets {
     pub(super) ids: BTreeSet<String>,
     /// The zones of subnets, as far as they are known.
     pub(super) zones: BTreeMap<String, String>,
+    /// Those that cannot serve, each with the reason, in words for an Event.
+    pub(super) left_out: Vec<String>,
 }
 
 /// The subnets for an endpoint that has `attached` now.
@@ -72,24 +74,32 @@ fn by_zone(
     zones: &HashMap<String, String>,
     service_zones: Option<&BTreeSet<String>>,
 ) -> Result<ChosenSubnets, Problem> {
-    let known: Vec<(&String, &String)> = named.iter().filter_map(|id| Some((id, zones.get(id)?))).collect();
-    if known.is_empty() {
-        return Err(problem::no_known_subnets());
-    }
     let mut chosen: BTreeMap<&String, &String> = BTreeMap::new();
-    for (id, zone) in known {
-        let is_served = service_zones.is_none_or(|served| served.contains(zone));
+    let mut left_out = Vec::new();
+    for id in named {
+        let Some(zone) = zones.get(id) else {
+            left_out.push(format!("{id} is not in the VPC of the cluster"));
+            continue;
+        };
+        if service_zones.is_some_and(|served| !served.contains(zone)) {
+            left_out.push(format!("{id} is in {zone}, in which the load balancer is not"));
+            continue;
+        }
         let current = chosen.get(zone);
-        if is_served && current.is_none_or(|other| attached.contains(id) && !attached.contains(*other)) {
+        if current.is_none_or(|other| attached.contains(id) && !attached.contains(*other)) {
             chosen.insert(zone, id);
         }
     }
     if chosen.is_empty() {
-        return Err(problem::no_common_zone());
+        return Err(problem::no_subnet_serves(
+            named.iter().any(|id| zones.contains_key(id)),
+            &left_out,
+        ));
     }
     Ok(ChosenSubnets {
         ids: chosen.into_values().cloned().collect(),
         zones: zones.iter().map(|(id, zone)| (id.clone(), zone.clone())).collect(),
+        left_out,
     })
 }
 
@@ -100,17 +110,21 @@ fn without_zones(
     attached: &BTreeSet<String>,
     error: &AwsError,
 ) -> Result<ChosenSubnets, Problem> {
-    let kept: BTreeSet<String> = named.intersection(attached).cloned().collect();
-    if !kept.is_empty() {
-        return Ok(unzoned(kept));
-    }
-    match error.class {
-        Class::Denied => Ok(unzoned(named.iter().take(1).cloned().collect())),
-        _ => {
+    let mut ids: BTreeSet<String> = named.intersection(attached).cloned().collect();
+    if ids.is_empty() {
+        if error.class != Class::Denied {
             let problem = Problem::unread(Reason::NoSubnets, "the zones of the subnets", error);
-            Err(problem.requeue_after(error.delay(1)))
+            return Err(problem.requeue_after(error.delay(1)));
         }
+        ids.extend(named.first().cloned());
     }
+    let others = named
+        .difference(&ids)
+        .map(|id| format!("the zone of {id} cannot be read"));
+    Ok(ChosenSubnets {
+        left_out: others.collect(),
+        ..unzoned(ids)
+    })
 }
 
 #[cfg(test)]
@@ -125,25 +139,37 @@ mod tests {
     }
 
     #[rstest]
-    #[case::two_zones("a,b", "", None, Ok("a,b"))]
-    #[case::smaller_of_a_zone("b,c", "", None, Ok("b"))]
-    #[case::attached_of_a_zone("b,c", "c", None, Ok("c"))]
-    #[case::attached_but_not_named("b", "c", None, Ok("b"))]
-    #[case::unknown_is_left_out("a,x", "", None, Ok("a"))]
-    #[case::only_unknown("x", "", None, Err(Reason::NoSubnets))]
-    #[case::zone_that_the_service_lacks("a,b", "", Some("az1"), Ok("a"))]
-    #[case::no_zone_of_the_service("a", "", Some("az9"), Err(Reason::NoCommonZone))]
+    #[case::two_zones("a,b", "", None, Ok("a,b"), &[])]
+    #[case::smaller_of_a_zone("b,c", "", None, Ok("b"), &[])]
+    #[case::attached_of_a_zone("b,c", "c", None, Ok("c"), &[])]
+    #[case::attached_but_not_named("b", "c", None, Ok("b"), &[])]
+    #[case::unknown_is_left_out("a,x", "", None, Ok("a"), &["x is not in the VPC of the cluster"])]
+    #[case::only_unknown("x", "", None, Err(Reason::NoSubnets), &[])]
+    #[case::zone_that_the_service_lacks(
+        "a,b", "", Some("az1"), Ok("a"), &["b is in az2, in which the load balancer is not"])]
+    #[case::no_zone_of_the_service("a", "", Some("az9"), Err(Reason::NoCommonZone), &[])]
+    #[case::no_zone_of_the_service_and_unknown("a,x", "", Some("az9"), Err(Reason::NoCommonZone), &[])]
     fn one_subnet_of_each_zone_of_the_service(
         #[case] named: &str,
         #[case] attached: &str,
         #[case] served: Option<&str>,
         #[case] expected: Result<&str, Reason>,
+        #[case] left_out: &[&str],
     ) {
         let zones = [("a", "az1"), ("b", "az2"), ("c", "az2")];
         let zones = zones.map(|(id, zone)| (id.to_owned(), zone.to_owned())).into();
         let served = served.map(set);
         let chosen = by_zone(&set(named), &set(attached), &zones, served.as_ref());
+        let named_ones = chosen.as_ref().map(|chosen| chosen.left_out.clone());
+        assert_eq!(named_ones.unwrap_or_default(), left_out);
         assert_eq!(chosen.map(|chosen| chosen.ids).map_err(|p| p.reason), expected.map(set));
+    }
+
+    #[test]
+    fn subnets_whose_zones_cannot_be_read_are_named() {
+        let error = AwsError::own(Class::Denied, "X");
+        let chosen = without_zones(&set("a,b"), &set("b"), &error).unwrap();
+        assert_eq!(chosen.left_out, ["the zone of a cannot be read"]);
     }
 
     #[rstest]

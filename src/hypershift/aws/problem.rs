@@ -51,16 +51,11 @@ pub fn no_subnets() -> Problem {
     Problem::new(Reason::NoSubnets, text)
 }
 
-/// AWS knows none of the subnets.
-pub fn no_known_subnets() -> Problem {
-    let text = "none of spec.subnetIDs exists in the VPC of the cluster";
-    polled(Reason::NoSubnets, text)
-}
-
-/// The subnets are all in zones in which the load balancer is not.
-pub fn no_common_zone() -> Problem {
-    let text = "the load balancer is in none of the zones of spec.subnetIDs";
-    polled(Reason::NoCommonZone, text)
+/// None of the subnets can serve, for these reasons: AWS knows none of them, or those that `exist` are in zones in which
+/// the load balancer is not.
+pub fn no_subnet_serves(exist: bool, reasons: &[String]) -> Problem {
+    let reason = if exist { Reason::NoCommonZone } else { Reason::NoSubnets };
+    polled(reason, format!("no subnet can serve: {}", reasons.join("; ")))
 }
 
 /// There is no internal zone, which the installer makes.
@@ -104,8 +99,10 @@ mod tests {
     )]
     #[case(endpoint_failed(), "AWS could not create the endpoint; it is created again")]
     #[case(no_subnets(), "no NodePool names a subnet, and spec.subnetIDs is empty")]
-    #[case(no_known_subnets(), "none of spec.subnetIDs exists in the VPC of the cluster")]
-    #[case(no_common_zone(), "the load balancer is in none of the zones of spec.subnetIDs")]
+    #[case(
+        no_subnet_serves(false, &["a is unknown".to_owned(), "b is, too".to_owned()]),
+        "no subnet can serve: a is unknown; b is, too"
+    )]
     #[case(
         no_hosted_zone("example"),
         "there is no private hosted zone example.hypershift.local"
@@ -149,6 +146,6 @@ mod tests {
     #[test]
     fn only_what_an_event_announces_is_not_polled() {
         assert_eq!(no_subnets().requeue_after, None);
-        assert_eq!(no_known_subnets().requeue_after, Some(POLL));
+        assert_eq!(no_subnet_serves(true, &[]).requeue_after, Some(POLL));
     }
 }
