@@ -152,6 +152,13 @@ impl Slot {
     pub fn record_names(&self) -> impl Iterator<Item = &str> {
         self.0.records.iter().map(String::as_str)
     }
+
+    /// Whether it is another slot of records of which some are in this one, too.
+    pub fn shares_records(&self, other: &Self) -> bool {
+        let (own, theirs) = (&self.0, &other.0);
+        let is_same_zone = own.scope == theirs.scope && own.container == theirs.container;
+        self != other && is_same_zone && own.records.iter().any(|name| theirs.records.contains(name))
+    }
 }
 
 impl Key for Slot {
@@ -207,6 +214,16 @@ mod tests {
         assert_eq!(one, other);
         assert_eq!(one.record_names().count(), 2);
         assert_eq!(Slot::load_balancer(&scope(), "a").record_names().count(), 0);
+    }
+
+    #[test]
+    fn slots_with_a_name_in_common_share_records() {
+        let of = |zone: &str, names: &[&str]| Slot::records(&scope(), zone, names);
+        let both = of("Z1", &["api.c", "*.apps.c"]);
+        assert!(both.shares_records(&of("Z1", &["api.c"])) && of("Z1", &["*.apps.c"]).shares_records(&both));
+        for other in [both.clone(), of("Z2", &["api.c"]), of("Z1", &["api.d"])] {
+            assert!(!both.shares_records(&other), "{other}");
+        }
     }
 
     #[test]

@@ -181,6 +181,11 @@ impl<C: Cloud> ObservationCache<C> {
         self.write_queue.leave(key);
     }
 
+    /// Drops what was observed of the resources that `is_outdated` finds.
+    pub fn forget_outdated(&self, is_outdated: impl Fn(&C::Key) -> bool) {
+        self.entries().retain(|key, _| !is_outdated(key));
+    }
+
     /// How long a ready resource is not read: spread by its key, or by its parent's, where one list shows all in it. A
     /// reconcile that runs anyway reads it a little earlier.
     fn hold(&self, kind: C::Kind, key: &C::Key) -> Hold {

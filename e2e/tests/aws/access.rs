@@ -1,12 +1,12 @@
 //! A private cluster that becomes public, and private again; and custom resources that nobody needs any more.
 
 use anyhow::{Context, Result, ensure};
-use e2e::hosted_cluster::{NAMESPACE, ROUTER};
+use e2e::hosted_cluster::ROUTER;
 use e2e::hyperlink::Role;
 use e2e::{eventually, scenario};
 use k8s_openapi::api::core::v1::Service;
-use kube::api::{Api, DeleteParams, Patch, PatchParams};
-use serde_json::{Value, json};
+use kube::api::{Api, DeleteParams};
+use serde_json::json;
 
 use crate::SOON;
 use crate::both::Both;
@@ -17,24 +17,6 @@ const FINALIZERS: [&str; 2] = [
 ];
 
 impl Both {
-    /// Changes the HostedCluster's `spec.platform.aws`.
-    async fn patch_hosted_cluster(&self, patch: &Value) -> Result<()> {
-        self.patch_platform("HostedCluster", NAMESPACE, patch).await
-    }
-
-    /// Changes the HostedControlPlane's `spec.platform.aws`, as HyperShift does after the HostedCluster's.
-    async fn patch_control_plane(&self, patch: &Value) -> Result<()> {
-        let namespace = self.cluster.control_plane_namespace();
-        self.patch_platform("HostedControlPlane", &namespace, patch).await
-    }
-
-    async fn patch_platform(&self, kind: &str, namespace: &str, patch: &Value) -> Result<()> {
-        let api = self.cluster.api(&self.env.client()?, kind, namespace);
-        let patch = Patch::Merge(json!({"spec": {"platform": {"aws": patch}}}));
-        api.patch(self.cluster.name(), &PatchParams::default(), &patch).await?;
-        Ok(())
-    }
-
     /// Deletes the router's Service, as HyperShift does in a public cluster.
     async fn delete_service(&self) -> Result<()> {
         let services: Api<Service> = Api::namespaced(self.env.client()?, &self.cluster.control_plane_namespace());
@@ -65,13 +47,6 @@ impl Both {
         })
         .await
     }
-
-    /// The uid of the HostedControlPlane.
-    async fn control_plane_uid(&self) -> Result<String> {
-        let namespace = self.cluster.control_plane_namespace();
-        let api = self.cluster.api(&self.env.client()?, "HostedControlPlane", &namespace);
-        api.get(self.cluster.name()).await?.metadata.uid.context("no uid")
-    }
 }
 
 #[test]
@@ -98,7 +73,7 @@ fn path_of_a_cluster_made_public_is_deleted_and_remade() {
             .await?;
         both.patch_control_plane(&json!({"endpointAccess": "PublicAndPrivate"}))
             .await?;
-        let owner = both.control_plane_uid().await?;
+        let owner = both.control_plane().await?.metadata.uid.context("no uid")?;
         both.cluster.create_service(&both.env, Some(&owner)).await?;
         let now = both.becomes_available().await?.metadata.uid;
         ensure!(now != before, "the custom resource of before");
@@ -131,7 +106,7 @@ fn path_is_deleted_with_its_service_alone() {
         both.delete_service().await?;
         both.custom_resource_is_gone().await?;
         both.nothing_is_left().await?;
-        let owner = both.control_plane_uid().await?;
+        let owner = both.control_plane().await?.metadata.uid.context("no uid")?;
         both.cluster.create_service(&both.env, Some(&owner)).await?;
         both.becomes_available().await?;
         both.ensure_no_denied_call().await?;

@@ -7,11 +7,12 @@ use anyhow::{Context, Result, anyhow, ensure};
 use e2e::aws_cluster::AwsHostedCluster;
 use e2e::aws_sim::{AwsCall, CPO, CPO_ROLE, HO, HO_ROLE};
 use e2e::azure_sim::Preset;
+use e2e::hosted_cluster::NAMESPACE;
 use e2e::hyperlink::aws::lease;
 use e2e::hyperlink::{Hyperlink, Role};
 use e2e::{AwsEnv, eventually};
-use kube::api::DynamicObject;
-use serde_json::Value;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use serde_json::{Value, json};
 
 use crate::SOON;
 
@@ -125,6 +126,38 @@ impl Both {
         let denied: Vec<_> = calls.iter().filter(|call| call.is_denied()).collect();
         ensure!(denied.is_empty(), "{denied:?}");
         Ok(())
+    }
+
+    /// Changes the HostedCluster's `spec.platform.aws`.
+    pub(crate) async fn patch_hosted_cluster(&self, patch: &Value) -> Result<()> {
+        let patch = json!({"platform": {"aws": patch}});
+        self.patch_spec("HostedCluster", NAMESPACE, &patch).await
+    }
+
+    /// Changes the HostedControlPlane's `spec.platform.aws`, as HyperShift does after the HostedCluster's.
+    pub(crate) async fn patch_control_plane(&self, patch: &Value) -> Result<()> {
+        self.patch_control_plane_spec(&json!({"platform": {"aws": patch}}))
+            .await
+    }
+
+    /// Changes the HostedControlPlane's `spec`.
+    pub(crate) async fn patch_control_plane_spec(&self, patch: &Value) -> Result<()> {
+        let namespace = self.cluster.control_plane_namespace();
+        self.patch_spec("HostedControlPlane", &namespace, patch).await
+    }
+
+    async fn patch_spec(&self, kind: &str, namespace: &str, patch: &Value) -> Result<()> {
+        let api = self.cluster.api(&self.env.client()?, kind, namespace);
+        let patch = Patch::Merge(json!({"spec": patch}));
+        api.patch(self.cluster.name(), &PatchParams::default(), &patch).await?;
+        Ok(())
+    }
+
+    /// The HostedControlPlane.
+    pub(crate) async fn control_plane(&self) -> Result<DynamicObject> {
+        let namespace = self.cluster.control_plane_namespace();
+        let api = self.cluster.api(&self.env.client()?, "HostedControlPlane", &namespace);
+        Ok(api.get(self.cluster.name()).await?)
     }
 
     /// Stops both roles.

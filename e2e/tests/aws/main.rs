@@ -4,6 +4,7 @@
 mod access;
 mod aggregate;
 mod both;
+mod changes;
 mod cpo;
 mod environment;
 mod heal;

@@ -25,7 +25,9 @@ use self::plan::Basis;
 use crate::api::AWSEndpointService;
 use crate::api::markers::aws::SERVICES;
 use crate::aws::cloud::Aws;
+use crate::aws::kinds::Kind;
 use crate::aws::region::Region;
+use crate::aws::slot::Slot;
 use crate::controllers::aws::access::Context;
 use crate::controllers::aws::{Decision, Facts, Needs, Outcome};
 use crate::controllers::decision::{Lifecycle, deleted_at};
@@ -163,7 +165,9 @@ impl CustomResourceReconciler for VpcEndpointController {
         Ok(())
     }
 
-    /// Waits ever longer while only others can help.
+    /// Waits ever longer while only others can help. Forgets records as they were observed together with other ones: those
+    /// of a custom resource change with the strategy of the API server, and a write to some shows in the slot of that
+    /// write alone.
     fn remember(
         &self,
         cx: &Context,
@@ -172,6 +176,10 @@ impl CustomResourceReconciler for VpcEndpointController {
         decision: &mut Decision,
         _: &[Outcome],
     ) -> Option<Requeue> {
+        let records = decision.steps.iter().filter(|step| step.kind == Kind::Records);
+        let slots: Vec<_> = records.map(|step| &step.key).collect();
+        let is_outdated = |key: &Slot| !slots.contains(&key) && slots.iter().any(|slot| slot.shares_records(key));
+        cx.cloud.observations.forget_outdated(is_outdated);
         let uid = cr.uid().unwrap_or_default();
         let waited = decision.problem.as_ref().filter(|problem| !problem.unread);
         match waited.and_then(|problem| Some((problem.reason, problem.requeue_after?))) {

@@ -1,0 +1,137 @@
+//! Changes of a cluster that is up are acted on as they come: nothing else makes the roles reconcile within the hour.
+
+use anyhow::{Context, Result, ensure};
+use e2e::hyperlink::Role;
+use e2e::shared_env::run;
+use e2e::{eventually, scenario};
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, OnceCell};
+
+use crate::SOON;
+use crate::both::Both;
+
+/// Simulated seconds after which AWS's request budgets suffice for one more test.
+const REFILL: f64 = 60.0;
+const ADDITIONAL: &str = "arn:aws:iam::111122223333:root";
+
+/// Runs one test on a cluster that is up; one after the other, as they all change the same cluster.
+fn situation(test: impl AsyncFnOnce(&Both) -> Result<()>) {
+    static BOTH: OnceCell<Mutex<Both>> = OnceCell::const_new();
+    run(async {
+        let both = BOTH.get_or_try_init(up).await?.lock().await;
+        both.env.oracle().advance(REFILL).await?;
+        both.becomes_available().await?;
+        test(&both).await?;
+        both.ensure_no_denied_call().await
+    });
+}
+
+async fn up() -> Result<Mutex<Both>> {
+    let both = Both::start("changed", "1h").await?;
+    both.cluster.create_objects(&both.env).await?;
+    both.becomes_available().await?;
+    Ok(Mutex::new(both))
+}
+
+/// Waits until the only resource of a kind fits.
+async fn becomes(both: &Both, kind: &str, what: &str, fits: impl Fn(&Value) -> bool) -> Result<()> {
+    eventually(&format!("{kind} has {what}"), SOON, || async {
+        let found = both.only(kind).await?;
+        ensure!(fits(&found), "{found}");
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn tag_that_is_asked_for_later_is_on_everything() {
+    situation(async |both| {
+        let tags = json!([{"key": "team", "value": "changed"}, {"key": "stage", "value": "test"}]);
+        both.patch_control_plane(&json!({"resourceTags": tags})).await?;
+        for kind in ["vpc-endpoint-service", "vpc-endpoint", "security-group"] {
+            becomes(both, kind, "the tag", |found| found["tags"]["stage"] == "test").await?;
+        }
+        Ok(())
+    });
+}
+
+/// HyperShift's definition lets nobody change the networks once they are set.
+#[test]
+fn machine_network_that_is_named_later_is_let_in() {
+    scenario(async {
+        let mut both = Both::without_roles("networked", "1h").await?;
+        let none = json!({"spec": {"networking": {"machineNetwork": null}}});
+        both.cluster = both.cluster.clone().with_control_plane(none);
+        both.start_role(Role::Ho).await?;
+        both.start_role(Role::Cpo).await?;
+        both.cluster.create_objects(&both.env).await?;
+        let well = ("True", "AWSSuccess");
+        let kind = "AWSEndpointAvailable";
+        both.cluster.has_condition(&both.env, kind, well, SOON).await?;
+        let networks = json!([{"cidr": "10.0.0.0/16"}]);
+        let patch = json!({"networking": {"machineNetwork": networks}});
+        both.patch_control_plane_spec(&patch).await?;
+        both.cluster.becomes_reachable(&both.env, SOON).await?;
+        both.stop().await
+    });
+}
+
+#[test]
+fn api_server_with_a_load_balancer_of_its_own_has_no_record() {
+    situation(async |both| {
+        let api = format!("api.{}.", both.cluster.zone_name());
+        let has_record = async || {
+            let zones = both.env.oracle().resources_of("hostedzone").await?;
+            let records = zones.first().context("no zone")?["records"].clone();
+            anyhow::Ok(
+                records
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .any(|record| record["name"] == *api),
+            )
+        };
+        ensure!(has_record().await?, "no record of before");
+        let services = both.control_plane().await?.data["spec"]["services"].clone();
+        let mut changed = services.clone();
+        changed[0]["servicePublishingStrategy"] = json!({"type": "LoadBalancer"});
+        both.patch_control_plane_spec(&json!({"services": changed})).await?;
+        eventually("the record is gone", SOON, || async {
+            ensure!(!has_record().await?, "{api} is there");
+            Ok(())
+        })
+        .await?;
+        both.patch_control_plane_spec(&json!({"services": services})).await?;
+        eventually("the record is there again", SOON, || async {
+            ensure!(has_record().await?, "{api} is not there");
+            Ok(())
+        })
+        .await
+    });
+}
+
+#[test]
+fn vpc_that_is_another_accounts_later_is_reported() {
+    situation(async |both| {
+        let role = |name: &str| format!("arn:aws:iam::777788889999:role/{name}");
+        let roles = json!({"controlPlaneARN": role("endpoint"), "ingressARN": role("records")});
+        let shared = json!({"rolesRef": roles, "localZoneID": both.cluster.zone()});
+        both.patch_control_plane(&json!({"sharedVPC": shared})).await?;
+        let moved = ("False", "ConfigurationChanged");
+        let kind = "AWSEndpointAvailable";
+        both.cluster.has_condition(&both.env, kind, moved, SOON).await?;
+        both.patch_control_plane(&json!({"sharedVPC": null})).await?;
+        let well = ("True", "AWSSuccess");
+        both.cluster.has_condition(&both.env, kind, well, SOON).await.map(drop)
+    });
+}
+
+#[test]
+fn principal_that_is_allowed_later_may_connect() {
+    situation(async |both| {
+        let principals = json!({"additionalAllowedPrincipals": [ADDITIONAL]});
+        both.patch_hosted_cluster(&principals).await?;
+        let is_allowed = |found: &Value| found["principals"].to_string().contains(ADDITIONAL);
+        becomes(both, "vpc-endpoint-service", "the principal", is_allowed).await
+    });
+}
