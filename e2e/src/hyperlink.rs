@@ -245,11 +245,16 @@ pub async fn plan(
     credential: &Credential,
     arguments: &[&str],
 ) -> Result<Planned> {
-    let dir = crate::run_dir::RunDir::new("plan")?;
     let program = Program::new(crate::binaries::executable("hyperlink")?).without_our_environment();
     let program = arguments.iter().fold(program.arg("plan"), Program::arg);
     let program = with_flags(program, target, kubeconfig, &[]);
-    let process = credentials(program, target, role, credential).spawn("plan", dir.path())?;
+    planned(&credentials(program, target, role, credential)).await
+}
+
+/// Runs a program that plans.
+async fn planned(program: &Program) -> Result<Planned> {
+    let dir = crate::run_dir::RunDir::new("plan")?;
+    let process = program.spawn("plan", dir.path())?;
     let status = process.wait(START).await?;
     Ok(Planned {
         code: status.code(),

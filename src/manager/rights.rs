@@ -242,7 +242,10 @@ mod tests {
         };
         for platform in [Platform::Azure, Platform::Aws] {
             assert!(!writes_status(&[("role", "ho")], platform));
-            assert!(writes_status(&[("role", "ho"), ("aggregate-conditions", "true")], platform));
+            assert!(writes_status(
+                &[("role", "ho"), ("aggregate-conditions", "true")],
+                platform
+            ));
         }
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::{Hyperlink, Role};
+use super::{Hyperlink, Planned, Role};
 use crate::aws_sim::REGION;
 use crate::process::Program;
 use crate::{AwsEnv, roles};
@@ -49,35 +49,67 @@ impl Hyperlink {
         let namespace = flags.iter().find(|(flag, _)| *flag == "namespace");
         let lease = lease(role, namespace.map(|(_, namespace)| *namespace));
         let account = roles::install_on_aws(env.control_plane(), role, &lease).await?;
-        let (aws, credentials) = (env.aws(), env.credentials());
+        let credentials = env.credentials();
         let credentials = match role {
             Role::Ho => &credentials.ho,
             Role::Cpo => &credentials.cpo_role,
         };
         let (kubeconfig, credentials) = (account.path().to_string_lossy(), credentials.to_string_lossy());
-        let ca_file = aws.ca_file().to_string_lossy();
+        let ca_file = env.aws().ca_file().to_string_lossy();
         let own = [
             ("role", role.as_str()),
-            ("platform", "aws"),
-            ("kubeconfig", &kubeconfig),
             ("lease-namespace", env.hyperlink_namespace()),
             ("metrics-bind", "127.0.0.1:0"),
-            ("log-format", "json"),
-            ("aws-region", REGION),
-            ("aws-credentials-file", &credentials),
-            ("aws-endpoint-ec2", aws.endpoint()),
-            ("aws-endpoint-elb", aws.endpoint()),
-            ("aws-endpoint-route53", aws.endpoint()),
-            ("aws-endpoint-sts", aws.endpoint()),
-            ("aws-endpoint-imds", NO_INSTANCE_METADATA),
-            ("ca-file", &ca_file),
         ];
         let given = |name: &str| flags.iter().any(|(flag, _)| *flag == name);
-        let own = own.into_iter().filter(|(flag, _)| !given(flag));
+        let own = own
+            .into_iter()
+            .chain(connection(env, &kubeconfig, &credentials, &ca_file));
+        let own = own.filter(|(flag, _)| !given(flag));
         let program = Program::new(program).without_our_environment();
         let program = own
             .chain(flags.iter().copied())
             .fold(program.arg("run"), |program, (flag, value)| program.flag(flag, value));
         Self::start_prepared(&program, role, name, env.dir()).await
     }
+}
+
+/// Runs `hyperlink plan` for clusters on AWS with these arguments, a given kubeconfig and a given credentials file.
+///
+/// # Errors
+///
+/// It cannot be started or does not end.
+pub async fn plan(env: &AwsEnv, kubeconfig: &Path, credentials: &Path, arguments: &[&str]) -> Result<Planned> {
+    let (kubeconfig, credentials) = (kubeconfig.to_string_lossy(), credentials.to_string_lossy());
+    let ca_file = env.aws().ca_file().to_string_lossy();
+    let flags = connection(env, &kubeconfig, &credentials, &ca_file);
+    let program = Program::new(crate::binaries::executable("hyperlink")?).without_our_environment();
+    let program = arguments.iter().fold(program.arg("plan"), Program::arg);
+    let program = flags
+        .into_iter()
+        .fold(program, |program, (flag, value)| program.flag(flag, value));
+    super::planned(&program).await
+}
+
+/// The flags that every command needs to reach the API server and AWS.
+fn connection<'a>(
+    env: &'a AwsEnv,
+    kubeconfig: &'a str,
+    credentials: &'a str,
+    ca_file: &'a str,
+) -> [(&'static str, &'a str); 11] {
+    let endpoint = env.aws().endpoint();
+    [
+        ("platform", "aws"),
+        ("kubeconfig", kubeconfig),
+        ("log-format", "json"),
+        ("aws-region", REGION),
+        ("aws-credentials-file", credentials),
+        ("aws-endpoint-ec2", endpoint),
+        ("aws-endpoint-elb", endpoint),
+        ("aws-endpoint-route53", endpoint),
+        ("aws-endpoint-sts", endpoint),
+        ("aws-endpoint-imds", NO_INSTANCE_METADATA),
+        ("ca-file", ca_file),
+    ]
 }

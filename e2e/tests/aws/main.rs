@@ -13,6 +13,7 @@ mod identities;
 mod killed;
 mod many;
 mod metrics;
+mod plan;
 mod principals;
 mod subnets;
 mod take_over;
