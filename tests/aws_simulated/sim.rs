@@ -42,6 +42,8 @@ const POLL: Duration = Duration::from_secs(20);
 /// A simulated AWS whose time is the paused clock's.
 pub(crate) struct SimTransport {
     aws: Mutex<SimulatedAws>,
+    /// The region of its resources.
+    pub(crate) region: Region,
     began: Instant,
     began_at: Timestamp,
     sent: Mutex<Vec<Value>>,
@@ -72,8 +74,10 @@ impl SimTransport {
         let began_at = Timestamp::now();
         let seed = Seed::parse(seeded.to_string().as_bytes()).unwrap();
         aws.seed(began_at, seed).unwrap();
+        let first = seeded["resources"][0]["id"].as_str().unwrap();
         Arc::new(Self {
             aws: Mutex::new(aws),
+            region: Region::parse(first.split(':').nth(3).unwrap()).unwrap(),
             began: Instant::now(),
             began_at,
             sent: Mutex::default(),
@@ -126,11 +130,15 @@ impl SimTransport {
 
     /// The resources of one kind, as EC2 names it.
     pub(crate) fn resources(&self, kind: &str) -> Vec<Value> {
-        let now = self.now();
-        let all = self.aws().resources(now, "arn:aws:ec2:");
-        let infix = format!(":{kind}/");
-        let of_kind = |body: &Value| body["id"].as_str().is_some_and(|id| id.contains(&infix));
-        all.into_iter().filter(of_kind).collect()
+        self.resources_of("ec2", &format!("{kind}/"))
+    }
+
+    /// The resources of one service that have this in their ARN.
+    pub(crate) fn resources_of(&self, service: &str, part: &str) -> Vec<Value> {
+        let prefix = format!("arn:{}:{service}:", self.region.partition().name());
+        let mut all = self.aws().resources(self.now(), &prefix);
+        all.retain(|body| body["id"].as_str().is_some_and(|id| id.contains(&format!(":{part}"))));
+        all
     }
 
     /// Changes a resource behind everybody's back.
@@ -150,7 +158,7 @@ impl SimTransport {
 #[async_trait]
 impl Transport for SimTransport {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
-        self.sent.lock().unwrap().push(shown("us-east-1", &request));
+        self.sent.lock().unwrap().push(shown(self.region.name(), &request));
         let Answer { response, wire } = {
             let now = self.now();
             let mut aws = self.aws();
@@ -214,8 +222,7 @@ impl Identity {
         let file = folder.path().join("credentials");
         let profile = format!("[default]\naws_access_key_id = {access_key}\naws_secret_access_key = {SECRET}\n");
         std::fs::write(&file, profile).unwrap();
-        let region = Region::parse("us-east-1").unwrap();
-        let endpoints = Endpoints::new(region, &EndpointOverrides::default()).unwrap();
+        let endpoints = Endpoints::new(aws.region.clone(), &EndpointOverrides::default()).unwrap();
         let connection = Connection::new(aws.clone(), endpoints, Arc::new(Uncounted));
         let sessions = SessionCache::of_profile(connection.clone(), file, "hyperlink");
         Self {

@@ -7,6 +7,7 @@ use awssim::Question;
 use hyperlink::api::{AWSEndpointService, Role};
 use hyperlink::aws::calls::accounts::Accounts;
 use hyperlink::aws::region::Region;
+use hyperlink::aws::slot::Scope;
 use hyperlink::controllers::aws::access::{AwsContext, Context};
 use hyperlink::controllers::endpoint_service::EndpointServiceController;
 use hyperlink::controllers::endpoint_service::settings::Settings;
@@ -26,9 +27,10 @@ use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
 use self::cluster::{CR, Cluster};
-use crate::desired::{GUEST, LOAD_BALANCER, MANAGEMENT, scope};
+use crate::desired::{GUEST, LOAD_BALANCER, MANAGEMENT};
 use crate::sim::{Identity, SimTransport, Valve};
 
+pub(crate) mod china;
 pub(crate) mod cluster;
 mod forged;
 mod gone;
@@ -101,11 +103,14 @@ fn renamed(seed: &mut Value) {
     seed["accounts"][1]["roles"] = json!([{"name": "cpo"}]);
 }
 
-async fn ho(cx: &Context) -> EndpointServiceController {
+async fn ho(cx: &Context, region: &Region) -> EndpointServiceController {
     EndpointServiceController {
         settings: Settings {
-            account: scope(MANAGEMENT),
-            region: Region::parse("us-east-1").unwrap(),
+            account: Scope {
+                account: MANAGEMENT.to_owned(),
+                region: region.name().to_owned(),
+            },
+            region: region.clone(),
             infrastructure: Some("mgmt".to_owned()),
             nlb_match: NlbMatch::Uid,
         },
@@ -152,9 +157,9 @@ impl Life {
             renamed(seed);
             change(seed);
         });
-        let balancers = aws.aws().resources(aws.now(), "arn:aws:elasticloadbalancing:");
+        let balancers = aws.resources_of("elasticloadbalancing", "loadbalancer/");
         let host_name = balancers[0]["dns_name"].as_str().unwrap().to_owned();
-        let cluster = Cluster::new(&host_name);
+        let cluster = Cluster::new(&host_name, &aws.region);
         let processes = [Role::Ho, Role::Cpo].map(|role| Process::new(role, &aws, &cluster));
         Self {
             aws,
@@ -186,9 +191,9 @@ impl Life {
         // Only time has caused it.
         let by_time = process.last_fingerprint == process.fingerprint(&cr);
         match process.role {
-            Role::Ho => reconcile(&ho(&process.cx).await, &process.cx, cr, by_time).await,
+            Role::Ho => reconcile(&ho(&process.cx, &self.aws.region).await, &process.cx, cr, by_time).await,
             Role::Cpo => {
-                let region = Region::parse("us-east-1").unwrap();
+                let region = self.aws.region.clone();
                 let allowed = self.allowed.clone();
                 reconcile(&VpcEndpointController { region, allowed }, &process.cx, cr, by_time).await
             }
@@ -288,7 +293,7 @@ impl Life {
         };
         let there = all.filter(|body| body["name"] != "default" && !is_trace(body));
         let mut remains: Vec<String> = there.map(|body| body["id"].as_str().unwrap().to_owned()).collect();
-        let zones = self.aws.aws().resources(self.aws.now(), "arn:aws:route53:");
+        let zones = self.aws.resources_of("route53", "hostedzone/");
         let records = zones
             .iter()
             .flat_map(|zone| zone["records"].as_array().cloned().unwrap_or_default());

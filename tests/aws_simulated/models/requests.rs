@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use hyperlink::aws::api::action::Action;
 use hyperlink::aws::endpoints::Service;
+use rstest::rstest;
 
 use super::every_request::send_all;
 use super::*;
 use crate::whole::Life;
+use crate::whole::china::moved;
 
 /// A region of each partition, and one whose Route 53 is signed for another.
 const REGIONS: [&str; 5] = [
@@ -47,9 +49,12 @@ async fn requests_of_every_action_are_as_the_models_say() {
     assert_eq!(actions, known);
 }
 
+#[rstest]
+#[case::anywhere(|_: &mut Value| {})]
+#[case::china(moved)]
 #[tokio::test(start_paused = true)]
-async fn requests_of_a_whole_life_are_as_the_models_say() {
-    let mut life = Life::new();
+async fn requests_of_a_whole_life_are_as_the_models_say(#[case] place: fn(&mut Value)) {
+    let mut life = Life::with(place);
     life.until_available().await;
     life.run_for(Duration::from_secs(3_600)).await;
     life.deleted().await;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use http::{Method, Request, Response, StatusCode};
+use hyperlink::aws::region::Region;
 use kube::client::Body;
 use serde_json::{Value, json};
 
@@ -29,10 +30,10 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// The objects of one cluster, whose load balancer has this host name.
-    pub(crate) fn new(host_name: &str) -> Arc<Self> {
+    /// The objects of one cluster in a region, whose load balancer has this host name.
+    pub(crate) fn new(host_name: &str, region: &Region) -> Arc<Self> {
         let cluster = Arc::new(Self::default());
-        for (key, object) in objects(host_name) {
+        for (key, object) in objects(host_name, region) {
             cluster.put(key, object);
         }
         cluster
@@ -194,11 +195,12 @@ fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-fn objects(host_name: &str) -> [(&'static str, Value); 5] {
-    let aws = json!({"region": "us-east-1", "endpointAccess": "Private",
+fn objects(host_name: &str, region: &Region) -> [(&'static str, Value); 5] {
+    let iam = format!("arn:{}:iam::{GUEST}", region.partition().name());
+    let aws = json!({"region": region.name(), "endpointAccess": "Private",
         "cloudProviderConfig": {"vpc": "vpc-00000002"},
-        "additionalAllowedPrincipals": [format!("arn:aws:iam::{GUEST}:user/cpo")],
-        "rolesRef": {"controlPlaneOperatorARN": format!("arn:aws:iam::{GUEST}:role/cpo")}});
+        "additionalAllowedPrincipals": [format!("{iam}:user/cpo")],
+        "rolesRef": {"controlPlaneOperatorARN": format!("{iam}:role/cpo")}});
     let published = json!([{"service": "APIServer", "servicePublishingStrategy": {"type": "Route"}}]);
     let spec = json!({"clusterID": CLUSTER_ID, "infraID": "example-x7k2p", "services": published,
         "networking": {"machineNetwork": [{"cidr": "10.0.0.0/16"}]}, "platform": {"type": "AWS", "aws": aws}});

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::endpoint_service::dns_suffix;
+use super::endpoint_service::{dns_suffix, service_name};
 use super::time;
 use super::vpc::long_ago;
 use crate::engine::call::Call;
@@ -140,10 +140,7 @@ impl Endpoint {
             text("vpcEndpointId", id),
             text("vpcEndpointType", "Interface"),
             text("vpcId", &self.vpc),
-            text(
-                "serviceName",
-                format!("com.amazonaws.vpce.{}.{}", self.region, self.service_id),
-            ),
+            text("serviceName", service_name(&self.region, &self.service_id)),
             text("state", &self.state),
             text("policyDocument", policy),
             group("routeTableIdSet", vec![]),

@@ -2,6 +2,7 @@
 
 use super::endpoint::Endpoint;
 use super::endpoint_create::{attach, check_groups, check_subnets};
+use super::endpoint_service::service_name;
 use super::{next_token, returned, unsuccessful};
 use crate::engine::call::{Answered, Call};
 use crate::engine::filter::Filters;
@@ -51,7 +52,7 @@ pub(super) fn describe(call: &mut Call<'_>) -> Answered {
         let tags = call.shown_tags(&endpoint.tags, endpoint.created);
         let values = |name: &str| {
             vec![match name {
-                "service-name" => format!("com.amazonaws.vpce.{}.{}", endpoint.region, endpoint.service_id),
+                "service-name" => service_name(&endpoint.region, &endpoint.service_id),
                 "vpc-id" => endpoint.vpc.clone(),
                 "vpc-endpoint-id" => id.clone(),
                 "vpc-endpoint-state" => endpoint.state.clone(),

@@ -64,7 +64,7 @@ impl EndpointService {
     }
 
     pub(crate) fn name(&self, id: &str) -> String {
-        format!("com.amazonaws.vpce.{}.{id}", self.region)
+        service_name(&self.region, id)
     }
 
     /// Ids of the zones that its load balancers are in.
@@ -118,6 +118,15 @@ impl EndpointService {
             tags::show(tags),
         ]
     }
+}
+
+/// The name of the endpoint service with this id. The regions in China have a beginning of their own.
+pub(super) fn service_name(region: &str, id: &str) -> String {
+    let domain = match region.starts_with("cn-") {
+        true => "cn.com.amazonaws",
+        false => "com.amazonaws",
+    };
+    format!("{domain}.vpce.{region}.{id}")
 }
 
 /// The domain that AWS's names end in.
