@@ -116,6 +116,38 @@ fn readme_lists_every_switch_quota_and_fault() {
 }
 
 #[tokio::test]
+async fn page_shows_calls_and_resources() {
+    let server = TestServer::seeded().await;
+    server.ec2("DescribeVpcs", "&VpcId.1=vpc-%3Cb%3E").await.unwrap();
+    let page = async |query: &str| {
+        let url = format!("{}/{query}", server.server.control);
+        let answer = server.client.get(url).send().await.unwrap();
+        assert!(
+            answer.headers()["content-type"]
+                .to_str()
+                .unwrap()
+                .starts_with("text/html")
+        );
+        answer.text().await.unwrap()
+    };
+    let all = page("").await;
+    for part in [
+        VPC,
+        "Last calls (1)",
+        "/ec2/DescribeVpcs",
+        "InvalidVpcID.Malformed",
+        "<td>vpc</td>",
+        BALANCER,
+    ] {
+        assert!(all.contains(part), "{part}: {all}");
+    }
+    assert!(!all.contains("<b>"), "{all}");
+    let some = page("?prefix=arn:aws:elasticloadbalancing").await;
+    assert!(some.contains("Resources (2)") && !some.contains(VPC), "{some}");
+    assert_eq!(server.control(Method::GET, "/?prefx=x", None).await.0, 400);
+}
+
+#[tokio::test]
 async fn unknown_keys_are_named() {
     let server = TestServer::seeded().await;
     let vpc = format!("/resources/arn:aws:ec2:us-east-1:222222222222:vpc/{VPC}");

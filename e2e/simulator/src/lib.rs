@@ -9,6 +9,7 @@ pub mod cloud_controller;
 pub mod connections;
 pub mod control;
 pub mod fault;
+pub mod page;
 pub mod process;
 pub mod python;
 pub mod random;

@@ -13,17 +13,17 @@ use axum::{
     routing::{get, post, put},
 };
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use simulator::{
     clock::{Clock, ClockChange},
     control::{Answered, Refused, bad, done, parse, query},
+    page::{Page, Table},
 };
 
 use super::{
     Shared, Simulation, fault, http_json,
     identity::{self, Form, IdentityQuery},
-    page::{self, Table, cell},
     token_times,
 };
 use crate::{Answer, Seed, Service, parse_faults};
@@ -233,13 +233,13 @@ async fn index(State(shared): SharedState, uri: Uri) -> Answered<impl IntoRespon
     let operations = azure.operations_in_flight(now);
     let journal = azure.journal(0);
     let tables = [
-        table(
+        Table::new(
             "Operations in flight",
             &["name", "resource", "started", "ends", "id"],
             operations.iter().take(RESOURCES),
             operations.len(),
         ),
-        table(
+        Table::new(
             "Last calls",
             &[
                 "seq",
@@ -254,7 +254,7 @@ async fn index(State(shared): SharedState, uri: Uri) -> Answered<impl IntoRespon
             journal.iter().rev().take(CALLS),
             journal.len(),
         ),
-        table(
+        Table::new(
             "Types",
             &["type", "resources"],
             types
@@ -262,7 +262,7 @@ async fn index(State(shared): SharedState, uri: Uri) -> Answered<impl IntoRespon
                 .map(|(name, count)| json!({"type": name, "resources": count})),
             types.len(),
         ),
-        table(
+        Table::new(
             "Resources",
             &["id", "resource_type", "state"],
             resources.iter().take(RESOURCES),
@@ -270,26 +270,12 @@ async fn index(State(shared): SharedState, uri: Uri) -> Answered<impl IntoRespon
         ),
     ];
     let subtitle = format!("Simulated time {now}, HTTPS address {}", shared.arm);
-    Ok(Html(page::render(&subtitle, prefix, &tables)))
-}
-
-fn table(
-    title: &'static str,
-    columns: &'static [&'static str],
-    rows: impl Iterator<Item = impl Serialize>,
-    total: usize,
-) -> Table {
-    let row = |row| {
-        let value = json!(row);
-        columns
-            .iter()
-            .map(|column| cell(&value, &format!("/{column}")))
-            .collect()
+    let page = Page {
+        name: "armsim",
+        subtitle: &subtitle,
+        prefix,
+        ids_begin: "/subscriptions/…",
+        tables: &tables,
     };
-    Table {
-        title,
-        total,
-        columns,
-        rows: rows.map(row).collect(),
-    }
+    Ok(Html(page.render()))
 }

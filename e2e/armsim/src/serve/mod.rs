@@ -9,7 +9,6 @@ mod fault;
 mod identity;
 mod jwt;
 mod login;
-mod page;
 mod server;
 mod token;
 

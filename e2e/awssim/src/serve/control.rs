@@ -1,19 +1,20 @@
 //! The control calls of tests, over plain HTTP on loopback: seed, read, change and break the simulated AWS.
 
-use std::{net::Ipv4Addr, sync::Arc};
+use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc};
 
 use axum::{
     Router,
     body::Bytes,
     extract::{Path, State},
     http::{StatusCode, Uri},
-    response::IntoResponse,
+    response::{Html, IntoResponse},
     routing::{delete, get, post, put},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 use simulator::clock::{Clock, ClockChange};
 use simulator::control::{Answered, Refused, bad, done, parse, query};
+use simulator::page::{Page, Table};
 
 use super::Shared;
 use crate::{KubernetesService, Question, Seed, parse_faults};
@@ -23,6 +24,7 @@ type SharedState = State<Arc<Shared>>;
 /// All control calls.
 pub(super) fn router(shared: Arc<Shared>) -> Router {
     let calls = Router::new()
+        .route("/", get(index))
         .route("/seed", put(seed))
         .route("/resources", get(list_resources))
         .route("/resources/{*id}", put(put_resource).delete(delete_resource))
@@ -56,6 +58,55 @@ async fn list_resources(State(shared): SharedState, uri: Uri) -> Answered<impl I
     let mut simulation = shared.lock();
     let now = simulation.clock.now();
     Ok(axum::Json(simulation.aws.resources(now, &asked.prefix)))
+}
+
+/// Calls and resources that the page shows at most.
+const CALLS: usize = 100;
+const RESOURCES: usize = 200;
+
+async fn index(State(shared): SharedState, uri: Uri) -> Answered<impl IntoResponse> {
+    let asked: ResourcesQuery = query(&uri)?;
+    let prefix = asked.prefix.trim();
+    let mut simulation = shared.lock();
+    let now = simulation.clock.now();
+    let resources = simulation.aws.resources(now, prefix);
+    let mut types: BTreeMap<&str, usize> = BTreeMap::new();
+    for resource in &resources {
+        // `arn:aws:ec2:us-east-1:123456789012:vpc/vpc-1`
+        let kind = resource["id"]
+            .as_str()
+            .and_then(|arn| arn.split(':').nth(5)?.split('/').next());
+        *types.entry(kind.unwrap_or_default()).or_default() += 1;
+    }
+    let kinds = types.len();
+    let types = types
+        .iter()
+        .map(|(name, count)| json!({"type": name, "resources": count}));
+    let journal = simulation.aws.journal(0);
+    let tables = [
+        Table::new(
+            "Last calls",
+            &["seq", "time", "path", "region", "principal", "status", "code", "query"],
+            journal.iter().rev().take(CALLS),
+            journal.len(),
+        ),
+        Table::new("Types", &["type", "resources"], types, kinds),
+        Table::new(
+            "Resources",
+            &["id", "state", "tags"],
+            resources.iter().take(RESOURCES),
+            resources.len(),
+        ),
+    ];
+    let subtitle = format!("Simulated time {now}, HTTPS address {}", shared.aws);
+    let page = Page {
+        name: "awssim",
+        subtitle: &subtitle,
+        prefix,
+        ids_begin: "arn:aws:ec2:…",
+        tables: &tables,
+    };
+    Ok(Html(page.render()))
 }
 
 async fn put_resource(State(shared): SharedState, Path(id): Path<String>, body: Bytes) -> Answered<impl IntoResponse> {

@@ -15,6 +15,8 @@ pub use server::{Options, Server, StartError};
 /// What all connections share.
 struct Shared {
     simulation: Mutex<Simulation>,
+    /// The HTTPS address.
+    aws: String,
 }
 
 /// The simulated AWS and its time; locked as one.

@@ -85,6 +85,7 @@ impl Server {
         let (aws, clock) = initial(&options)?;
         let shared = Arc::new(Shared {
             simulation: Mutex::new(Simulation { aws, clock }),
+            aws: bound.https.clone(),
         });
         if let Some(dir) = dir {
             bound.write_env(dir, "AWSSIM", &[("AWS", &bound.https), ("CONTROL", &bound.control)])?;
