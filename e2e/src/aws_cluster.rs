@@ -1,13 +1,13 @@
 //! HyperShift's part in the life of one private hosted cluster on AWS: what the installer and HyperShift's operators
 //! create, and in which order they delete it. Hyperlink's part is not here, except for the observer's, which
-//! [`AwsHostedCluster::create_custom_resource`] plays.
+//! [`AwsHostedCluster::create_custom_resources`] plays.
 
 mod connection;
 mod creation;
 mod custom_resource;
 mod deletion;
 mod objects;
-mod reference;
+mod published;
 
 use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -16,13 +16,14 @@ use uuid::Uuid;
 
 pub use self::connection::Connection;
 pub use self::custom_resource::load_balancer_name;
-use crate::aws_sim::{GUEST, REGION, ZONE_PREFIX};
+pub use self::published::KUBE_API_SERVER;
+use crate::aws_sim::{GUEST, REGION, SHARED_ENDPOINTS_ROLE, SHARED_RECORDS_ROLE, VPC_OWNER, ZONE_PREFIX};
 use crate::hosted_cluster::{NAMESPACE, ROUTER};
 
 /// The ids of the zones that the subnets of a guest lie in. The load balancers are in both.
 const SUBNETS: [&str; 3] = ["use1-az1", "use1-az2", "use1-az1"];
 
-/// A private hosted cluster on AWS, with a router only. All names derive from its name, so that one environment can hold many.
+/// A private hosted cluster on AWS. All names derive from its name, so that one environment can hold many.
 #[derive(Clone, Debug)]
 pub struct AwsHostedCluster {
     name: String,
@@ -32,10 +33,14 @@ pub struct AwsHostedCluster {
     control_plane_patch: Value,
     platform_patch: Value,
     service_patch: Value,
+    services: Vec<&'static str>,
+    api_server_is_routed: bool,
+    network_account: &'static str,
 }
 
 impl AwsHostedCluster {
-    /// A cluster with two node pools, in its second and its first subnet, and with one tag for all resources.
+    /// A cluster with a router alone, with two node pools, in its second and its first subnet, and with one tag for all
+    /// resources.
     pub fn new(name: &str) -> Self {
         let mut this = Self {
             name: name.to_owned(),
@@ -45,6 +50,9 @@ impl AwsHostedCluster {
             control_plane_patch: json!({}),
             platform_patch: json!({}),
             service_patch: json!({}),
+            services: vec![ROUTER],
+            api_server_is_routed: true,
+            network_account: GUEST,
         };
         let [first, second, _] = this.subnets();
         this.node_pools = vec![second, first];
@@ -76,6 +84,18 @@ impl AwsHostedCluster {
         self
     }
 
+    /// Has workers in a VPC that [`VPC_OWNER`] shares, and the internal hosted zone in that account.
+    #[must_use]
+    pub fn with_shared_vpc(mut self) -> Self {
+        self.network_account = VPC_OWNER;
+        let roles = json!({"controlPlaneARN": SHARED_ENDPOINTS_ROLE, "ingressARN": SHARED_RECORDS_ROLE});
+        let patch = json!({
+            "sharedVPC": {"rolesRef": roles, "localZoneID": self.zone()},
+            "additionalAllowedPrincipals": [SHARED_ENDPOINTS_ROLE],
+        });
+        self.with_platform(patch)
+    }
+
     /// Applies this merge patch (RFC 7396) to the HostedCluster before it is created.
     #[must_use]
     pub fn with_hosted_cluster(mut self, patch: Value) -> Self {
@@ -90,7 +110,7 @@ impl AwsHostedCluster {
         self
     }
 
-    /// Applies this merge patch (RFC 7396) to the Service before it is created.
+    /// Applies this merge patch (RFC 7396) to the Services before they are created.
     #[must_use]
     pub fn with_service(mut self, patch: Value) -> Self {
         self.service_patch = patch;
@@ -152,17 +172,6 @@ impl AwsHostedCluster {
         format!("{}.hypershift.local", self.name)
     }
 
-    /// The names under which a worker has to reach the control plane.
-    pub fn host_names(&self) -> [String; 2] {
-        let zone = self.zone_name();
-        [format!("api.{zone}"), format!("x.apps.{zone}")]
-    }
-
-    /// The Service that a worker has to reach under these names; `<namespace>/<name>`.
-    pub fn service_behind(&self) -> String {
-        format!("{}/{ROUTER}", self.control_plane_namespace())
-    }
-
     /// The tags that are asked for on all resources.
     pub fn resource_tags(&self) -> &[(String, String)] {
         &self.resource_tags
@@ -184,8 +193,8 @@ impl AwsHostedCluster {
         format!("{kind}-{}", digits.get(..17).unwrap_or_default())
     }
 
-    /// The ARN of something of EC2 in the guests' account.
-    fn arn(resource: &str) -> String {
-        format!("arn:aws:ec2:{REGION}:{GUEST}:{resource}")
+    /// The ARN of something of EC2 in the account of the workers' network.
+    fn arn(&self, resource: &str) -> String {
+        format!("arn:aws:ec2:{REGION}:{}:{resource}", self.network_account)
     }
 }

@@ -11,11 +11,12 @@ use anyhow::Result;
 use serde::Deserialize;
 use serde_json::Value;
 
-pub use self::caller::{Answer, Caller};
+pub use self::caller::{Answer, Caller, SESSION};
+pub(crate) use self::caller::{all_inner, inner};
 pub use self::oracle::{AwsCall, AwsOracle};
 pub use self::seed::{
     ADMINISTRATOR, CPO, CPO_ROLE, GUEST, GUEST_ADMINISTRATOR, HO, HO_ROLE, HO_TWIN, Identity, MANAGEMENT, REGION,
-    ZONE_PREFIX, seed, shipped_policy,
+    SHARED_ENDPOINTS_ROLE, SHARED_RECORDS_ROLE, VPC_OWNER, ZONE_PREFIX, seed, share_vpcs, shipped_policy,
 };
 pub(crate) use self::seed::{CPO_ACCOUNT, HO_ACCOUNT, TOKEN_AUDIENCE};
 use self::seed::{MANAGEMENT_SUBNETS, MANAGEMENT_VPC};

@@ -5,18 +5,18 @@ use serde_json::json;
 
 use super::{AwsHostedCluster, SUBNETS};
 use crate::AwsEnv;
-use crate::aws_sim::{GUEST, REGION};
+use crate::aws_sim::REGION;
 use crate::hosted_cluster::NAMESPACE;
 
 impl AwsHostedCluster {
-    /// Creates everything that Hyperlink's HO role begins with, the custom resource included.
+    /// Creates everything that Hyperlink's HO role begins with, the custom resources included.
     ///
     /// # Errors
     ///
     /// AWS or the API server refuses, or the Service gets no host name.
     pub async fn create(&self, env: &AwsEnv) -> Result<()> {
         self.create_objects(env).await?;
-        self.create_custom_resource(env).await
+        self.create_custom_resources(env).await
     }
 
     /// Creates everything that Hyperlink begins with where the CPO role runs, which creates the custom resource.
@@ -30,7 +30,7 @@ impl AwsHostedCluster {
         self.create_hosted_cluster(env).await?;
         self.create_node_pools(env).await?;
         let owner = self.create_control_plane(env).await?;
-        self.create_service(env, Some(&owner)).await
+        self.create_services(env, Some(&owner)).await
     }
 
     /// Creates the workers' network and the internal hosted zone in AWS, as an installer does.
@@ -41,13 +41,14 @@ impl AwsHostedCluster {
     pub async fn create_guest_network(&self, env: &AwsEnv) -> Result<()> {
         let (oracle, vpc) = (env.oracle(), self.vpc());
         oracle
-            .drift_put(&Self::arn(&format!("vpc/{vpc}")), &json!({"cidr": "10.0.0.0/16"}))
+            .drift_put(&self.arn(&format!("vpc/{vpc}")), &json!({"cidr": "10.0.0.0/16"}))
             .await?;
         for ((id, zone_id), number) in self.subnets().iter().zip(SUBNETS).zip(1..) {
             let subnet = json!({"vpc": vpc, "cidr": format!("10.0.{number}.0/24"), "zone_id": zone_id});
-            oracle.drift_put(&Self::arn(&format!("subnet/{id}")), &subnet).await?;
+            oracle.drift_put(&self.arn(&format!("subnet/{id}")), &subnet).await?;
         }
-        let zone = json!({"account": GUEST, "name": self.zone_name(), "vpcs": [{"id": vpc, "region": REGION}]});
+        let zone =
+            json!({"account": self.network_account, "name": self.zone_name(), "vpcs": [{"id": vpc, "region": REGION}]});
         oracle.drift_put(&self.zone_arn(), &zone).await
     }
 
@@ -60,9 +61,9 @@ impl AwsHostedCluster {
         let oracle = env.oracle();
         oracle.drift_delete(&self.zone_arn()).await?;
         for id in self.subnets() {
-            oracle.drift_delete(&Self::arn(&format!("subnet/{id}"))).await?;
+            oracle.drift_delete(&self.arn(&format!("subnet/{id}"))).await?;
         }
-        oracle.drift_delete(&Self::arn(&format!("vpc/{}", self.vpc()))).await
+        oracle.drift_delete(&self.arn(&format!("vpc/{}", self.vpc()))).await
     }
 
     /// ARN of the internal hosted zone.
@@ -72,8 +73,8 @@ impl AwsHostedCluster {
 
     /// ARNs of what the installer has created.
     pub fn network_arns(&self) -> Vec<String> {
-        let subnets = self.subnets().map(|id| Self::arn(&format!("subnet/{id}")));
-        let others = [self.zone_arn(), Self::arn(&format!("vpc/{}", self.vpc()))];
+        let subnets = self.subnets().map(|id| self.arn(&format!("subnet/{id}")));
+        let others = [self.zone_arn(), self.arn(&format!("vpc/{}", self.vpc()))];
         others.into_iter().chain(subnets).collect()
     }
 
@@ -121,13 +122,15 @@ impl AwsHostedCluster {
         control_plane.metadata.uid.context("no uid")
     }
 
-    /// Creates the router's Service. The HostedControlPlane with this uid owns it, or nobody yet. An existing Service
-    /// gets the owner.
+    /// Creates the Services. The HostedControlPlane with this uid owns them, or nobody yet. An existing Service gets the
+    /// owner.
     ///
     /// # Errors
     ///
     /// The API server refuses.
-    pub async fn create_service(&self, env: &AwsEnv, owner: Option<&str>) -> Result<()> {
-        env.apply_yaml(&self.service(owner).to_string()).await.map(drop)
+    pub async fn create_services(&self, env: &AwsEnv, owner: Option<&str>) -> Result<()> {
+        let services = self.services.iter().map(|name| self.service(name, owner).to_string());
+        let services: Vec<_> = services.collect();
+        env.apply_yaml(&services.join("\n---\n")).await.map(drop)
     }
 }

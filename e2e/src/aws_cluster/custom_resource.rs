@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::AwsHostedCluster;
 use crate::AwsEnv;
-use crate::hosted_cluster::{Condition, ROUTER, conditions};
+use crate::hosted_cluster::{Condition, conditions};
 use crate::wait::eventually;
 
 /// The name of the load balancer with this host name, as HyperShift derives it: the first label without its last part.
@@ -19,14 +19,20 @@ pub fn load_balancer_name(host_name: &str) -> &str {
 }
 
 impl AwsHostedCluster {
-    /// Waits until the Service has a host name, and creates the custom resource from it, as the observer does.
+    /// Waits until each Service has a host name, and creates the custom resource from it, as the observer does.
     ///
     /// # Errors
     ///
-    /// The Service gets no host name in time, or the API server refuses.
-    pub async fn create_custom_resource(&self, env: &AwsEnv) -> Result<()> {
-        let client = env.client()?;
-        let host_name = self.gets_host_name(&client, env.patience()).await?;
+    /// A Service gets no host name in time, or the API server refuses.
+    pub async fn create_custom_resources(&self, env: &AwsEnv) -> Result<()> {
+        for service in &self.services {
+            self.create_custom_resource(env, service).await?;
+        }
+        Ok(())
+    }
+
+    async fn create_custom_resource(&self, env: &AwsEnv, service: &str) -> Result<()> {
+        let host_name = self.gets_host_name(&env.client()?, service, env.patience()).await?;
         let tags = self.resource_tags.iter();
         let tags: Vec<_> = tags.map(|(key, value)| json!({"key": key, "value": value})).collect();
         let mut spec = json!({"networkLoadBalancerName": load_balancer_name(&host_name)});
@@ -34,18 +40,18 @@ impl AwsHostedCluster {
             spec["resourceTags"] = Value::from(tags);
         }
         let object = json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AWSEndpointService",
-            "metadata": {"name": ROUTER, "namespace": self.control_plane_namespace()}, "spec": spec});
+            "metadata": {"name": service, "namespace": self.control_plane_namespace()}, "spec": spec});
         env.apply_yaml(&object.to_string()).await.map(drop)
     }
 
-    /// Waits until the Service has a host name, and returns it.
+    /// Waits until a Service has a host name, and returns it.
     ///
     /// # Errors
     ///
     /// It has none within `timeout`.
-    pub async fn gets_host_name(&self, client: &kube::Client, timeout: Duration) -> Result<String> {
-        eventually("the Service has a host name", timeout, || async {
-            let service = self.get_service(client).await?.context("no Service")?;
+    pub async fn gets_host_name(&self, client: &kube::Client, service: &str, timeout: Duration) -> Result<String> {
+        eventually(&format!("{service} has a host name"), timeout, || async {
+            let service = self.get_service(client, service).await?.context("no Service")?;
             let status = service.status.and_then(|status| status.load_balancer);
             let ingress = status.and_then(|status| status.ingress).unwrap_or_default();
             let host_name = ingress.into_iter().find_map(|one| one.hostname);
@@ -54,23 +60,23 @@ impl AwsHostedCluster {
         .await
     }
 
-    /// The router's Service, if it exists.
+    /// The Service of this name, if it exists.
     ///
     /// # Errors
     ///
     /// The API server does not answer.
-    pub async fn get_service(&self, client: &kube::Client) -> Result<Option<Service>> {
+    pub async fn get_service(&self, client: &kube::Client, name: &str) -> Result<Option<Service>> {
         let api: Api<Service> = Api::namespaced(client.clone(), &self.control_plane_namespace());
-        Ok(api.get_opt(ROUTER).await?)
+        Ok(api.get_opt(name).await?)
     }
 
-    /// The custom resource, if it exists.
+    /// The custom resource of the first Service, if it exists.
     ///
     /// # Errors
     ///
     /// The API server does not answer.
     pub async fn get_custom_resource(&self, client: &kube::Client) -> Result<Option<DynamicObject>> {
-        Ok(self.custom_resources(client).get_opt(ROUTER).await?)
+        Ok(self.custom_resources(client).get_opt(self.first_service()).await?)
     }
 
     /// The custom resources of the control plane.
@@ -78,7 +84,7 @@ impl AwsHostedCluster {
         self.api(client, "AWSEndpointService", &self.control_plane_namespace())
     }
 
-    /// Waits until a condition of the custom resource has this status and this reason, and returns the custom resource.
+    /// Waits until a condition of each custom resource has this status and this reason, and returns the first one.
     ///
     /// # Errors
     ///
@@ -90,19 +96,19 @@ impl AwsHostedCluster {
         (status, reason): (&str, &str),
         timeout: Duration,
     ) -> Result<DynamicObject> {
-        let client = env.client()?;
+        let api = self.custom_resources(&env.client()?);
         eventually(&format!("{kind} is {status}, {reason}"), timeout, || async {
-            let found = self.get_custom_resource(&client).await?;
-            let found = found.context("no AWSEndpointService")?;
-            let all = conditions(&found);
             let fits = |one: &&Condition| one.kind == kind && one.status == status && one.reason == reason;
-            all.iter().find(fits).ok_or_else(|| anyhow!("{all:?}"))?;
-            Ok(found)
+            for name in &self.services {
+                let all = conditions(&api.get(name).await?);
+                all.iter().find(fits).ok_or_else(|| anyhow!("{name}: {all:?}"))?;
+            }
+            Ok(api.get(self.first_service()).await?)
         })
         .await
     }
 
-    /// Waits until HO reports the endpoint service as available, and returns the custom resource.
+    /// Waits until HO reports each endpoint service as available, and returns the first custom resource.
     ///
     /// # Errors
     ///
@@ -121,9 +127,17 @@ impl AwsHostedCluster {
     pub async fn becomes_reachable(&self, env: &AwsEnv, timeout: Duration) -> Result<()> {
         for name in self.host_names() {
             eventually(&format!("{name} is reachable"), timeout, || async {
-                let found = env.oracle().reachable(&self.vpc(), &name).await?;
+                let expected = self.service_behind(&name);
+                let found = env
+                    .oracle()
+                    .reachable_at(
+                        &self.vpc(),
+                        &name,
+                        Self::port(expected.rsplit('/').next().unwrap_or_default()),
+                    )
+                    .await?;
                 ensure!(found.ok, "{}", found.why.unwrap_or_default());
-                let (reached, expected) = (found.path.last().map(|hop| &hop.id), self.service_behind());
+                let reached = found.path.last().map(|hop| &hop.id);
                 ensure!(reached == Some(&expected), "it leads to {reached:?}");
                 Ok(())
             })

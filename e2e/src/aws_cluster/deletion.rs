@@ -28,7 +28,7 @@ impl AwsHostedCluster {
         hosted_clusters.delete(&self.name, &DeleteParams::default()).await?;
         self.delete_node_pools(&client, timeout).await?;
         self.delete_control_plane(&client, timeout).await?;
-        self.delete_custom_resource(&client, timeout).await?;
+        self.delete_custom_resources(&client, timeout).await?;
         delete_namespace(&client, &self.control_plane_namespace(), timeout).await?;
         release(&hosted_clusters, &self.name).await?;
         is_gone(&hosted_clusters, &self.name, timeout).await
@@ -64,17 +64,22 @@ impl AwsHostedCluster {
         is_gone(&control_planes, &self.name, timeout).await
     }
 
-    /// Deletes the custom resource and waits until it is gone.
+    /// Deletes the custom resources and waits until they are gone.
     ///
     /// # Errors
     ///
-    /// It still exists after `timeout`.
-    pub async fn delete_custom_resource(&self, client: &kube::Client, timeout: Duration) -> Result<()> {
+    /// One still exists after `timeout`.
+    pub async fn delete_custom_resources(&self, client: &kube::Client, timeout: Duration) -> Result<()> {
         let custom_resources = self.custom_resources(client);
-        if custom_resources.get_opt(ROUTER).await?.is_some() {
-            custom_resources.delete(ROUTER, &DeleteParams::default()).await?;
+        for name in &self.services {
+            if custom_resources.get_opt(name).await?.is_some() {
+                custom_resources.delete(name, &DeleteParams::default()).await?;
+            }
         }
-        is_gone(&custom_resources, ROUTER, timeout).await
+        for name in &self.services {
+            is_gone(&custom_resources, name, timeout).await?;
+        }
+        Ok(())
     }
 
     /// Removes the CPO role's finalizer from the custom resource, as HyperShift does when the guest's identity provider

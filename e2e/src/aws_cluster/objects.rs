@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::AwsHostedCluster;
 use crate::aws_sim::{CPO_ROLE, GUEST, REGION};
-use crate::hosted_cluster::{HYPERSHIFT_FINALIZER, NAMESPACE, ROUTER, merge};
+use crate::hosted_cluster::{HYPERSHIFT_FINALIZER, NAMESPACE, merge};
 
 impl AwsHostedCluster {
     /// The fields that HostedCluster and HostedControlPlane share.
@@ -32,8 +32,14 @@ impl AwsHostedCluster {
     fn published_services(&self) -> Value {
         let by_route = |service: &str, route: Value| json!({"service": service, "servicePublishingStrategy": {"type": "Route", "route": route}});
         let host = |prefix: &str| json!({"hostname": format!("{prefix}-{}.apps.aws.example.com", self.name)});
+        let own = json!({"service": "APIServer", "servicePublishingStrategy": {"type": "LoadBalancer",
+            "loadBalancer": host("api")}});
         json!([
-            by_route("APIServer", host("api")),
+            if self.api_server_is_routed {
+                by_route("APIServer", host("api"))
+            } else {
+                own
+            },
             by_route("OAuthServer", host("oauth")),
             by_route("Konnectivity", json!({})),
             by_route("Ignition", json!({})),
@@ -119,7 +125,7 @@ impl AwsHostedCluster {
         })
     }
 
-    pub(super) fn service(&self, owner: Option<&str>) -> Value {
+    pub(super) fn service(&self, name: &str, owner: Option<&str>) -> Value {
         let owner = owner.map(|uid| {
             json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "HostedControlPlane",
                 "name": self.name, "uid": uid, "controller": true, "blockOwnerDeletion": true})
@@ -128,9 +134,9 @@ impl AwsHostedCluster {
             "apiVersion": "v1",
             "kind": "Service",
             "metadata": {
-                "name": ROUTER,
+                "name": name,
                 "namespace": self.control_plane_namespace(),
-                "labels": {"app": ROUTER},
+                "labels": {"app": name},
                 "annotations": {
                     "service.beta.kubernetes.io/aws-load-balancer-attributes": "load_balancing.cross_zone.enabled=true",
                     "service.beta.kubernetes.io/aws-load-balancer-cross-zone-load-balancing-enabled": "true",
@@ -141,8 +147,8 @@ impl AwsHostedCluster {
             },
             "spec": {
                 "type": "LoadBalancer",
-                "selector": {"app": ROUTER},
-                "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": "https"}],
+                "selector": {"app": name},
+                "ports": [{"name": "https", "port": Self::port(name), "protocol": "TCP", "targetPort": "https"}],
             },
         });
         merge(&mut object, &self.service_patch);

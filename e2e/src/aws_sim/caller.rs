@@ -26,8 +26,7 @@ pub struct Answer {
 impl Answer {
     /// The text of the first element of that name.
     pub fn text(&self, element: &str) -> Option<&str> {
-        let (_, rest) = self.body.split_once(&format!("<{element}>"))?;
-        rest.split_once(&format!("</{element}>")).map(|(text, _)| text)
+        inner(&self.body, element)
     }
 
     /// The answer, unless AWS refused.
@@ -40,6 +39,23 @@ impl Answer {
         Ok(self)
     }
 }
+
+/// What is in the first element of that name.
+pub(crate) fn inner<'a>(xml: &'a str, element: &str) -> Option<&'a str> {
+    all_inner(xml, element).into_iter().next()
+}
+
+/// What is in each element of that name; they may not be nested in one another.
+pub(crate) fn all_inner<'a>(xml: &'a str, element: &str) -> Vec<&'a str> {
+    let (begin, end) = (format!("<{element}>"), format!("</{element}>"));
+    let begun = xml.split(&begin).skip(1);
+    begun
+        .filter_map(|rest| rest.split_once(&end).map(|(text, _)| text))
+        .collect()
+}
+
+/// The name of the sessions of all callers with a role.
+pub const SESSION: &str = "e2e";
 
 /// Somebody with keys.
 #[derive(Clone, Debug)]
@@ -67,7 +83,7 @@ impl Caller {
             "2011-06-15",
             &[
                 ("RoleArn", role),
-                ("RoleSessionName", "e2e"),
+                ("RoleSessionName", SESSION),
                 ("WebIdentityToken", token),
             ],
         );

@@ -86,13 +86,24 @@ impl AwsOracle {
         self.0.send(method, path, &[], body).await.map(drop)
     }
 
-    /// Whether a worker in that VPC reaches a Service under that name.
+    /// Whether a worker in that VPC reaches a Service under that name, at port 443.
     ///
     /// # Errors
     ///
     /// The simulator does not answer.
     pub async fn reachable(&self, vpc: &str, name: &str) -> Result<Reachable> {
-        self.0.get("/reachable", &[("vpc", vpc), ("name", name)]).await
+        self.reachable_at(vpc, name, 443).await
+    }
+
+    /// Whether a worker in that VPC reaches a Service under that name, at that port.
+    ///
+    /// # Errors
+    ///
+    /// The simulator does not answer.
+    pub async fn reachable_at(&self, vpc: &str, name: &str, port: u16) -> Result<Reachable> {
+        let port = port.to_string();
+        let query = [("vpc", vpc), ("name", name), ("port", &port)];
+        self.0.get("/reachable", &query).await
     }
 
     /// All resources whose ARN begins with `prefix`, as the simulator has them.

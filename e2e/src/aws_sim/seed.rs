@@ -12,6 +12,12 @@ pub const REGION: &str = "us-east-1";
 pub const MANAGEMENT: &str = "111122223333";
 /// Account of the hosted clusters.
 pub const GUEST: &str = "444455556666";
+/// Account of an owner of shared VPCs.
+pub const VPC_OWNER: &str = "777788889999";
+/// ARN of the role in that account by which the CPO role has its way in EC2.
+pub const SHARED_ENDPOINTS_ROLE: &str = "arn:aws:iam::777788889999:role/shared-vpc-endpoints";
+/// ARN of the role in that account by which the CPO role has its way in Route 53.
+pub const SHARED_RECORDS_ROLE: &str = "arn:aws:iam::777788889999:role/shared-vpc-records";
 /// Ids of the guests' private hosted zones begin so: in them, and in no others, the CPO identities may write records.
 pub const ZONE_PREFIX: &str = "ZE2E";
 
@@ -150,6 +156,37 @@ pub fn seed(token_keys: &Value) -> Result<Value> {
         ],
         "resources": management_network(),
     }))
+}
+
+/// Adds to a seed an account whose owner shares VPCs: with two roles which the CPO role may assume, each with its part of
+/// the shipped policy. The CPO role itself may do nothing else.
+///
+/// # Errors
+/// A policy cannot be read.
+pub fn share_vpcs(seed: &mut Value) -> Result<()> {
+    let role = |arn: &str, service: &str| {
+        let mut policy = shipped_policy("cpo")?;
+        for rule in policy["Statement"].as_array_mut().context("no rules")? {
+            let actions = rule["Action"].as_array_mut().context("no actions")?;
+            actions.retain(|action| action.as_str().is_some_and(|action| action.starts_with(service)));
+        }
+        let name = arn.rsplit('/').next();
+        anyhow::Ok(json!({"name": name, "trusted": [CPO_ROLE], "policies": [policy]}))
+    };
+    let roles = [
+        role(SHARED_ENDPOINTS_ROLE, "ec2:")?,
+        role(SHARED_RECORDS_ROLE, "route53:")?,
+    ];
+    let owner = json!({"id": VPC_OWNER, "roles": roles});
+    let accounts = seed["accounts"].as_array_mut().context("no accounts")?;
+    let guest = accounts
+        .iter_mut()
+        .find(|account| account["id"] == GUEST)
+        .context("no guest")?;
+    let assume = json!({"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": [SHARED_ENDPOINTS_ROLE, SHARED_RECORDS_ROLE]});
+    guest["roles"][0]["policies"] = json!([{"Version": "2012-10-17", "Statement": [assume]}]);
+    accounts.push(owner);
+    Ok(())
 }
 
 fn management_network() -> Vec<Value> {

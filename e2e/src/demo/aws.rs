@@ -198,7 +198,7 @@ impl Stage for AwsStage {
         view.note("To try:");
         view.note("  kubectl get awsendpointservices -A -o yaml");
         view.note(&format!("  curl \"{control}/resources?prefix=arn:aws:ec2\""));
-        let (vpc, [name, _]) = (self.cluster.vpc(), self.cluster.host_names());
+        let (vpc, name) = (self.cluster.vpc(), self.cluster.host_names().swap_remove(0));
         view.note(&format!("  curl '{control}/reachable?vpc={vpc}&name={name}'"));
     }
 

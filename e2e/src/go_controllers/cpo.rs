@@ -284,7 +284,7 @@ impl Operator {
 }
 
 /// Creates a Service or merges `body` into it, like `CreateOrUpdate`: fields that others have set stay.
-async fn create_or_merge(services: &Api<Service>, name: &str, body: Value) -> Result<()> {
+pub(super) async fn create_or_merge(services: &Api<Service>, name: &str, body: Value) -> Result<()> {
     let params = PatchParams {
         field_manager: Some(MANAGER.to_owned()),
         ..PatchParams::default()

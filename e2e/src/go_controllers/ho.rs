@@ -14,7 +14,7 @@ use super::{ClusterClients, Next, queue};
 use crate::TestEnv;
 
 const FINALIZER: &str = "hypershift.openshift.io/azure-pls-cleanup";
-const MANAGER: &str = "hypershift-operator-manager";
+pub(super) const MANAGER: &str = "hypershift-operator-manager";
 
 const BALANCER: &str = "AzureInternalLoadBalancerAvailable";
 const CREATED: &str = "AzurePLSCreated";

@@ -1,5 +1,5 @@
 //! Stand-ins for HyperShift's own controllers of private paths, which are written in Go. They write to Kubernetes and
-//! to Azure what the Go controllers write, in the same form and order. They know nothing of Hyperlink and do not follow
+//! to Azure or AWS what the Go controllers write, in the same form and order. They know nothing of Hyperlink and do not follow
 //! its rules.
 //!
 //! Failures that no other controller can observe are left out. One number divides all intervals of the Go controllers,
@@ -7,6 +7,7 @@
 //! in Go.
 
 pub mod arm;
+mod aws;
 mod cpo;
 mod dns;
 mod ho;
@@ -22,8 +23,10 @@ use kube::api::{Api, DynamicObject};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::TestEnv;
+use crate::aws_cluster::AwsHostedCluster;
+use crate::aws_sim::HO_TWIN;
 use crate::hosted_cluster::HostedCluster;
+use crate::{AwsEnv, TestEnv};
 use arm::Arm;
 
 /// A running operator. Dropping this value stops it at once, as the loss of its node would.
@@ -57,6 +60,36 @@ impl GoOperator {
         let stop = CancellationToken::new();
         let observer = observer::Observer::new(clients.clone());
         let operator = cpo::Operator::new(clients);
+        let tasks = vec![
+            spawn(&stop, async move { observer.run().await }),
+            spawn(&stop, async move { operator.run().await }),
+        ];
+        Ok(Self { stop, tasks })
+    }
+
+    /// Starts HyperShift's operator for one cluster on AWS, which calls as [`HO_TWIN`]. `speed` divides five minutes.
+    ///
+    /// # Errors
+    ///
+    /// The simulator's certificate cannot be read.
+    pub fn ho_on_aws(env: &AwsEnv, cluster: &AwsHostedCluster, speed: u32) -> Result<Self> {
+        let operator = aws::HoOperator::new(aws::Clients::new(env, cluster, env.caller(HO_TWIN)?, speed)?);
+        let stop = CancellationToken::new();
+        let tasks = vec![spawn(&stop, async move { operator.run().await })];
+        Ok(Self { stop, tasks })
+    }
+
+    /// Starts the control-plane-operator of a cluster on AWS, with a session of [`crate::aws_sim::CPO_ROLE`]. `speed`
+    /// divides five minutes.
+    ///
+    /// # Errors
+    ///
+    /// AWS refuses the session.
+    pub async fn cpo_on_aws(env: &AwsEnv, cluster: &AwsHostedCluster, speed: u32) -> Result<Self> {
+        let clients = aws::Clients::new(env, cluster, env.cpo_session().await?, speed)?;
+        let stop = CancellationToken::new();
+        let observer = aws::Observer::new(clients.clone());
+        let operator = aws::CpoOperator::new(clients);
         let tasks = vec![
             spawn(&stop, async move { observer.run().await }),
             spawn(&stop, async move { operator.run().await }),

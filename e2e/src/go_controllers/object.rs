@@ -1,5 +1,6 @@
-//! How the Go controllers write a custom resource. They write finalizers by an Update of the whole object. They write
-//! the status by a merge patch without a resourceVersion, with their whole list of conditions.
+//! How the Go controllers write a custom resource. They write finalizers by an Update of the whole object. On Azure they
+//! write the status by a merge patch without a resourceVersion, with their whole list of conditions; on AWS by an Update,
+//! which the API server refuses if anybody has written meanwhile.
 
 use anyhow::{Context, Result};
 use jiff::Timestamp;
@@ -73,6 +74,40 @@ pub(super) async fn patch_finalizer(
     Ok(())
 }
 
+/// Updates the status, if it is another one. The API server refuses if the resourceVersion is not the current one.
+pub(super) async fn update_status(
+    api: &Api<DynamicObject>,
+    before: &DynamicObject,
+    status: Value,
+    manager: &str,
+) -> Result<()> {
+    if before.data["status"] == status {
+        return Ok(());
+    }
+    let mut whole = before.clone();
+    whole.data["status"] = status;
+    let params = PostParams {
+        field_manager: Some(manager.to_owned()),
+        ..PostParams::default()
+    };
+    api.replace_status(&whole.name_any(), &params, &whole).await?;
+    Ok(())
+}
+
+/// Sets a condition like `meta.SetStatusCondition`: the transition time changes only with the status.
+pub(super) fn set_condition(conditions: &mut Vec<Value>, mut condition: Value) {
+    let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    condition["lastTransitionTime"] = now.into();
+    let Some(existing) = conditions.iter_mut().find(|one| one["type"] == condition["type"]) else {
+        conditions.push(condition);
+        return;
+    };
+    if existing["status"] == condition["status"] {
+        condition["lastTransitionTime"] = existing["lastTransitionTime"].take();
+    }
+    *existing = condition;
+}
+
 fn params(manager: &str) -> PatchParams {
     PatchParams {
         field_manager: Some(manager.to_owned()),
@@ -102,22 +137,12 @@ impl Change {
         self
     }
 
-    /// Sets a condition like `meta.SetStatusCondition`: the transition time changes only with the status.
+    /// Sets a condition, as of the generation that was read.
     pub(super) fn condition(mut self, kind: &str, is_true: bool, reason: &str, message: &str) -> Self {
         let status = if is_true { "True" } else { "False" };
-        let existing = self.conditions.iter_mut().find(|one| one["type"] == kind);
-        let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        let mut condition = json!({"type": kind, "status": status, "reason": reason, "message": message,
-            "observedGeneration": self.generation, "lastTransitionTime": now});
-        match existing {
-            Some(existing) => {
-                if existing["status"] == status {
-                    condition["lastTransitionTime"] = existing["lastTransitionTime"].take();
-                }
-                *existing = condition;
-            }
-            None => self.conditions.push(condition),
-        }
+        let condition = json!({"type": kind, "status": status, "reason": reason, "message": message,
+            "observedGeneration": self.generation});
+        set_condition(&mut self.conditions, condition);
         self
     }
 

@@ -29,8 +29,8 @@ fn service_shows_its_load_balancer_while_it_is_provisioning() {
         cluster.create(&env).await?;
 
         let client = env.client()?;
-        let service = cluster.get_service(&client).await?.context("no Service")?;
-        let host_name = cluster.gets_host_name(&client, SOON).await?;
+        let service = cluster.get_service(&client, ROUTER).await?.context("no Service")?;
+        let host_name = cluster.gets_host_name(&client, ROUTER, SOON).await?;
         let uid = service.metadata.uid.context("no uid")?.replace('-', "");
         let name = load_balancer_name(&host_name);
         ensure!(
@@ -68,9 +68,9 @@ fn service_in_deletion_waits_for_the_endpoint_service() {
 
         cluster.delete_node_pools(&client, SOON).await?;
         cluster.delete_control_plane(&client, SOON).await?;
-        cluster.delete_custom_resource(&client, SOON).await?;
+        cluster.delete_custom_resources(&client, SOON).await?;
         refused_deletions(&env, 2).await?;
-        let service = cluster.get_service(&client).await?.context("no Service")?;
+        let service = cluster.get_service(&client, ROUTER).await?.context("no Service")?;
         ensure!(service.metadata.deletion_timestamp.is_some(), "{:?}", service.metadata);
         let finalizers = service.metadata.finalizers.unwrap_or_default();
         ensure!(finalizers.contains(&CLEANUP.to_owned()), "{finalizers:?}");
@@ -83,7 +83,7 @@ fn service_in_deletion_waits_for_the_endpoint_service() {
             .await?;
         ensure!(!deleted.ok()?.body.contains("<code>"), "{id} is not deleted");
         eventually("the Service is gone", SOON, || async {
-            let left = cluster.get_service(&client).await?;
+            let left = cluster.get_service(&client, ROUTER).await?;
             ensure!(left.is_none(), "{:?}", left.map(|left| left.metadata.finalizers));
             Ok(())
         })
@@ -95,7 +95,7 @@ fn service_in_deletion_waits_for_the_endpoint_service() {
 
 /// Creates an endpoint service by hand as the HO role's identity; returns the load balancer's name and the service's id.
 async fn create_endpoint_service(env: &AwsEnv, cluster: &AwsHostedCluster) -> Result<(String, String)> {
-    let host_name = cluster.gets_host_name(&env.client()?, SOON).await?;
+    let host_name = cluster.gets_host_name(&env.client()?, ROUTER, SOON).await?;
     let name = load_balancer_name(&host_name).to_owned();
     let arn = load_balancer(env, &name).await?["id"].clone();
     let arn = arn.as_str().context("no ARN")?;
@@ -158,7 +158,10 @@ fn cluster_is_deleted_with_all_that_hypershift_made() {
         ensure!(left.is_empty(), "{left:?}, before: {}", found.body);
         cluster.delete_guest_network(&env).await?;
         let client = env.client()?;
-        ensure!(cluster.get_service(&client).await?.is_none(), "{ROUTER} is left");
+        ensure!(
+            cluster.get_service(&client, ROUTER).await?.is_none(),
+            "{ROUTER} is left"
+        );
         Ok(())
     });
 }

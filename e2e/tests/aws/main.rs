@@ -3,6 +3,7 @@
 
 mod access;
 mod aggregate;
+mod beside;
 mod both;
 mod changes;
 mod cpo;

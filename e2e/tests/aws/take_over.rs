@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use e2e::bench::audit::Audit;
+use e2e::go_controllers::GoOperator;
 use e2e::hosted_cluster::conditions;
 use e2e::hyperlink::Role;
 use e2e::{eventually, scenario};
@@ -23,16 +24,23 @@ const RECORD_RESYNC: &str = "45s";
 const TIMES: u32 = 9;
 /// The most calls of the CPO role in all that time: two and a half in five minutes.
 const MOST_CALLS: usize = 22;
-/// The Services that the CPO role creates for host names of the guest.
+/// Simulated seconds since the cluster is up.
+const SERVED_FOR: f64 = 60.0;
+/// The Services that both sides create for host names of the guest.
 const EXTERNAL: [&str; 2] = ["kube-apiserver-private-external", "oauth-private-external"];
 
 #[test]
 fn path_made_by_hypershift_is_taken_over_unchanged() {
     scenario(async {
         let mut both = Both::without_roles("taken", "5s").await?;
-        both.cluster.create(&both.env).await?;
-        both.cluster.serve_as_hypershift(&both.env).await?;
-        both.cluster.becomes_reachable(&both.env, SOON).await?;
+        both.cluster.create_objects(&both.env).await?;
+        let ho = GoOperator::ho_on_aws(&both.env, &both.cluster, 1)?;
+        let cpo = GoOperator::cpo_on_aws(&both.env, &both.cluster, 1).await?;
+        both.becomes_available().await?;
+        ho.stop().await?;
+        cpo.stop().await?;
+        // All tags show by now.
+        both.env.oracle().advance(SERVED_FOR).await?;
         let (since, before) = (both.env.oracle().last_call().await?, both.in_aws().await?);
         both.record_resync = RECORD_RESYNC;
         both.start_role(Role::Ho).await?;

@@ -13,7 +13,7 @@ use crate::hosted_cluster::{ROUTER, conditions};
 /// Reads everything once.
 pub(super) async fn read(env: &AwsEnv, client: &kube::Client, cluster: &AwsHostedCluster) -> Result<Observed> {
     let mut observed = Observed::default();
-    if let Some(service) = cluster.get_service(client).await? {
+    if let Some(service) = cluster.get_service(client, ROUTER).await? {
         let status = service.status.and_then(|status| status.load_balancer);
         let ingress = status.and_then(|status| status.ingress).unwrap_or_default();
         if let Some(host_name) = ingress.into_iter().find_map(|one| one.hostname) {
@@ -29,7 +29,7 @@ pub(super) async fn read(env: &AwsEnv, client: &kube::Client, cluster: &AwsHoste
     }
     for name in cluster.host_names() {
         let found = env.oracle().reachable(&cluster.vpc(), &name).await?;
-        observed.add_name(&name, found, &cluster.service_behind());
+        observed.add_name(&name, found, &cluster.service_behind(&name));
     }
     Ok(observed)
 }
