@@ -74,7 +74,7 @@ fn path_of_a_cluster_made_public_is_deleted_and_remade() {
         both.patch_control_plane(&json!({"endpointAccess": "PublicAndPrivate"}))
             .await?;
         let owner = both.control_plane().await?.metadata.uid.context("no uid")?;
-        both.cluster.create_service(&both.env, Some(&owner)).await?;
+        both.cluster.create_services(&both.env, Some(&owner)).await?;
         let now = both.becomes_available().await?.metadata.uid;
         ensure!(now != before, "the custom resource of before");
         both.cluster.delete(&both.env, SOON).await?;
@@ -107,7 +107,7 @@ fn path_is_deleted_with_its_service_alone() {
         both.custom_resource_is_gone().await?;
         both.nothing_is_left().await?;
         let owner = both.control_plane().await?.metadata.uid.context("no uid")?;
-        both.cluster.create_service(&both.env, Some(&owner)).await?;
+        both.cluster.create_services(&both.env, Some(&owner)).await?;
         both.becomes_available().await?;
         both.ensure_no_denied_call().await?;
         both.stop().await
