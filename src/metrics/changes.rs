@@ -73,16 +73,15 @@ pub(super) fn kinds() -> BTreeSet<&'static str> {
 
 /// The recent changes of each resource.
 #[derive(Default)]
-pub(super) struct Recent(Mutex<HashMap<String, (&'static str, VecDeque<Instant>)>>);
+pub(super) struct Recent(Mutex<HashMap<(&'static str, String), VecDeque<Instant>>>);
 
 impl Recent {
     fn add(&self, kind: &'static str, id: &str) {
         self.forget_old();
         let mut recent = locked(&self.0);
-        // Azure compares ids without case, whoever spells them otherwise. Those of AWS differ in more than case.
-        let (_, times) = recent
-            .entry(id.to_lowercase())
-            .or_insert_with(|| (kind, VecDeque::new()));
+        // Azure compares ids without case, whoever spells them otherwise. Those of AWS differ in more than case, but
+        // not by kind: a service and its principals have one name.
+        let times = recent.entry((kind, id.to_lowercase())).or_default();
         times.push_back(Instant::now());
         if times.len() > MOST {
             times.pop_front();
@@ -93,15 +92,15 @@ impl Recent {
     pub(super) fn most(&self) -> BTreeMap<&'static str, usize> {
         self.forget_old();
         let mut most: BTreeMap<_, _> = kinds().into_iter().map(|kind| (kind, 0)).collect();
-        for (kind, times) in locked(&self.0).values() {
-            most.entry(*kind).and_modify(|most| *most = times.len().max(*most));
+        for ((kind, _), times) in locked(&self.0).iter() {
+            most.entry(kind).and_modify(|most| *most = times.len().max(*most));
         }
         most
     }
 
     fn forget_old(&self) {
         let now = Instant::now();
-        locked(&self.0).retain(|_, (_, times)| {
+        locked(&self.0).retain(|_, times| {
             times.retain(|time| now.duration_since(*time) < LATELY);
             !times.is_empty()
         });

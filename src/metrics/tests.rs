@@ -252,6 +252,22 @@ fn repeated_changes_of_one_resource_in_aws_show() {
 }
 
 #[test]
+fn service_and_its_principals_change_by_themselves() {
+    let metrics = metrics();
+    for kind in ["endpoint_service", "allowed_principals", "allowed_principals"] {
+        metrics.changed(kind, "a1b2 (111122223333, us-east-1)", &Change::Repaired(vec!["x"]));
+    }
+    assert_sample(
+        &metrics,
+        r#"hyperlink_changes_of_one_resource{kind="endpoint_service"} 1"#,
+    );
+    assert_sample(
+        &metrics,
+        r#"hyperlink_changes_of_one_resource{kind="allowed_principals"} 2"#,
+    );
+}
+
+#[test]
 fn time_to_available_is_labeled_by_platform_and_start() {
     let metrics = metrics();
     metrics.available_after(Platform::Azure, Since::Creation, Duration::from_secs(40));

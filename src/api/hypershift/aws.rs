@@ -111,6 +111,11 @@ impl EndpointAccess {
     pub fn is_private(self) -> bool {
         matches!(self, Self::PublicAndPrivate | Self::Private)
     }
+
+    /// Whether the guest has no private path. A value that is not known does not say so.
+    pub fn is_public_only(self) -> bool {
+        self == Self::Public
+    }
 }
 
 #[cfg(test)]
@@ -158,15 +163,20 @@ mod tests {
     }
 
     #[rstest]
-    #[case::absent(json!({}), EndpointAccess::Public, false)]
-    #[case::null(json!({"endpointAccess": null}), EndpointAccess::Public, false)]
-    #[case::both(json!({"endpointAccess": "PublicAndPrivate"}), EndpointAccess::PublicAndPrivate, true)]
-    #[case::unknown(json!({"endpointAccess": "Moon"}), EndpointAccess::Other, false)]
-    #[case::number(json!({"endpointAccess": 7}), EndpointAccess::Public, false)]
-    fn only_known_private_access_is_private(#[case] aws: Value, #[case] access: EndpointAccess, #[case] private: bool) {
+    #[case::absent(json!({}), EndpointAccess::Public, (false, true))]
+    #[case::null(json!({"endpointAccess": null}), EndpointAccess::Public, (false, true))]
+    #[case::both(json!({"endpointAccess": "PublicAndPrivate"}), EndpointAccess::PublicAndPrivate, (true, false))]
+    #[case::unknown(json!({"endpointAccess": "Moon"}), EndpointAccess::Other, (false, false))]
+    #[case::number(json!({"endpointAccess": 7}), EndpointAccess::Public, (false, true))]
+    fn unknown_access_is_neither_private_nor_public(
+        #[case] aws: Value,
+        #[case] access: EndpointAccess,
+        #[case] expected: (bool, bool),
+    ) {
         let plane = control_plane(&aws);
         let found = plane.spec.aws().unwrap().access();
-        assert_eq!((found, found.is_private()), (access, private));
+        assert_eq!(found, access);
+        assert_eq!((found.is_private(), found.is_public_only()), expected);
     }
 
     #[test]

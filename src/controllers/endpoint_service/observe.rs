@@ -160,16 +160,16 @@ fn unwanted(
     service_deleting: Option<bool>,
     obsolete: bool,
 ) -> Option<&'static str> {
-    let is_private = |spec: &ClusterSpec| spec.aws().is_some_and(|aws| aws.access().is_private());
-    let access = cluster.map(|(hosted, plane)| (is_private(&hosted.spec), is_private(&plane.spec)));
+    let is_public = |spec: &ClusterSpec| spec.aws().is_none_or(|aws| aws.access().is_public_only());
+    let public = cluster.map(|(hosted, plane)| is_public(&hosted.spec) && is_public(&plane.spec));
     let served = SERVICES.contains(&cr.name_any().as_str()) && cr.is_held_by(Role::Ho);
-    if access == Some((false, false)) {
+    if public == Some(true) {
         Some("the cluster is not private")
     } else if obsolete {
         Some("private-router has replaced it")
     } else if service_deleting == Some(true) {
         Some("the Service is being deleted")
-    } else if served && service_deleting.is_none() && access.is_some() {
+    } else if served && service_deleting.is_none() && public.is_some() {
         Some("the Service is gone")
     } else {
         None
@@ -283,6 +283,7 @@ mod tests {
     #[rstest]
     #[case::private("Private", "Private", Some(false), false, None)]
     #[case::public("Public", "Public", Some(false), false, Some("the cluster is not private"))]
+    #[case::unknown("Moon", "Moon", Some(false), false, None)]
     #[case::public_soon("Public", "Private", Some(false), false, None)]
     #[case::private_soon("Private", "Public", Some(false), false, None)]
     #[case::service_deleting("Private", "Private", Some(true), false, Some("the Service is being deleted"))]

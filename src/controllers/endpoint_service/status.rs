@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::api::{AWSEndpointService, ConditionType, Reason, Role};
 use crate::aws::body::{text, texts};
 use crate::aws::kinds::Kind;
+use crate::aws::kinds::allowed_principals::is_unique_id;
 use crate::controllers::abandon;
 use crate::controllers::aws::{Decision, Outcome, Step};
 use crate::controllers::report::{Report, fails, fails_unless_unread};
@@ -60,7 +61,8 @@ pub(super) fn after_teardown(cr: &AWSEndpointService, decision: &Decision, outco
 }
 
 fn admits_somebody(principals: &Value) -> bool {
-    !texts(principals, "AllowedPrincipals").is_empty()
+    let shown = texts(principals, "AllowedPrincipals");
+    !shown.iter().all(|principal| is_unique_id(principal))
 }
 
 /// The reason for a step that fails.

@@ -6,7 +6,7 @@ use kube::ResourceExt;
 use super::VpcEndpointController;
 use super::inputs::{Guest, VpcEndpointInputs};
 use crate::api::AWSEndpointService;
-use crate::api::hypershift::AwsPlatform;
+use crate::api::hypershift::{AwsPlatform, EndpointAccess};
 use crate::api::markers::CPO_INTENT;
 use crate::aws::slot::Slot;
 use crate::controllers::aws::access::Context;
@@ -46,7 +46,7 @@ pub(super) async fn read_inputs(
     Ok(VpcEndpointInputs {
         access,
         guest,
-        is_unwanted: is_deleting || endpoint_access.is_some_and(|access| !access.is_private()),
+        is_unwanted: is_deleting || endpoint_access.is_some_and(EndpointAccess::is_public_only),
         paused: found.and_then(|found| identity::paused(&found.spec, Timestamp::now())),
         paused_until: found.and_then(|found| found.spec.paused_until.clone()),
     })

@@ -45,6 +45,7 @@ fn service_is_published_only_when_the_role_may_connect() {
 #[rstest]
 #[case::own_role_is_there(&[PRINCIPAL], json!({"endpointServiceName": SERVICE_NAME}))]
 #[case::nobody_is_there(&[], json!({}))]
+#[case::somebody_who_was_deleted(&["AROA1234567890EXAMPLE"], json!({}))]
 fn service_is_published_though_a_principal_is_refused(#[case] shown: &[&str], #[case] fields: Value) {
     let mut sample = Sample::ready();
     let further = "arn:aws:iam::444455556666:role/missing".to_owned();
