@@ -12,9 +12,13 @@ use e2e::hyperlink::{Hyperlink, Role};
 use e2e::runbook::quotes_samples_of;
 use e2e::shared_env::SOON;
 use e2e::{AwsEnv, eventually, scenario};
+use jiff::Timestamp;
 use serde_json::json;
 
+use crate::dashboard::{Choice, Dashboard};
+use crate::demo::{OF_AWS, over_the_life};
 use crate::processes::has_logged;
+use crate::prometheus::Prometheus;
 use crate::rules::{all_resolve, fire, firing, resolve};
 use crate::watched::Watched;
 
@@ -46,6 +50,7 @@ fn alerts_fire_while_aws_refuses_calls_and_no_longer() {
         ];
         let ho = Hyperlink::start_on_aws(&env, Role::Ho, "ho", &[]).await?;
         let cpo = Hyperlink::start_on_aws(&env, Role::Cpo, "cpo", &of_cpo).await?;
+        let begin = Timestamp::now().as_second();
         let watched = Watched::start(env.dir(), MINUTE).await?;
         watched.scrapes("ho", &[("ho-0", &ho)])?;
         watched.scrapes("cpo", &[("cpo-0", &cpo)])?;
@@ -63,9 +68,27 @@ fn alerts_fire_while_aws_refuses_calls_and_no_longer() {
         std::fs::copy(token_of_cpo(&env)?, token_file)?;
         all_resolve(&watched.prometheus).await?;
         cluster.becomes_reachable(&env, SOON).await?;
+        row_of_aws_shows_all(&watched.prometheus, begin).await?;
         ho.stop().await?;
         cpo.stop().await
     });
+}
+
+/// Fails unless each panel of the dashboard's row for AWS has shown something since `begin`.
+async fn row_of_aws_shows_all(prometheus: &Prometheus, begin: i64) -> Result<()> {
+    let dashboard = Dashboard::read()?;
+    let now = Timestamp::now().as_second();
+    let (mut chosen, _) = dashboard.choose(prometheus, (begin, now), Choice::All).await?;
+    chosen.extend(["__range", "__rate_interval"].map(|name| (name.to_owned(), "15s".to_owned())));
+    let mut queries = dashboard.queries(&chosen)?;
+    // One cluster is too few for a call to be held back.
+    queries.retain(|query| query.text.contains(OF_AWS) && query.panel != "AWS: calls held back");
+    ensure!(queries.len() == 6, "{queries:?}");
+    for query in queries {
+        let shown = over_the_life(prometheus, &query, begin).await?;
+        ensure!(shown.iter().any(|value| *value != 0.0), "{query:?} shows {shown:?}");
+    }
+    Ok(())
 }
 
 /// The file with the token of the CPO role.

@@ -55,7 +55,7 @@ const ONE_SIDED: [(&str, &str, &str); 2] = [
 ];
 
 /// What the metrics of AWS begin with: the demo has Azure alone.
-const OF_AWS: &str = "hyperlink_aws_";
+pub(crate) const OF_AWS: &str = "hyperlink_aws_";
 
 /// Queries of the present that are empty while the faults last, and why.
 const NOT_NOW: [(&str, &str, &str); 1] = [("State", "B", "the cluster stays")];
@@ -122,7 +122,7 @@ async fn shows_all(dashboard: &Dashboard, prometheus: &Prometheus, begin: i64, c
 }
 
 /// All numbers that a query has given since `begin`.
-async fn over_the_life(prometheus: &Prometheus, query: &Query, begin: i64) -> Result<Vec<f64>> {
+pub(crate) async fn over_the_life(prometheus: &Prometheus, query: &Query, begin: i64) -> Result<Vec<f64>> {
     let (from, to) = (begin.to_string(), Timestamp::now().as_second().to_string());
     let range = [
         ("query", query.text.as_str()),

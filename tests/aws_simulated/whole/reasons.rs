@@ -45,7 +45,7 @@ impl Life {
     }
 
     /// Reconciles until a condition is as the RUNBOOK quotes it first, or second.
-    async fn comes_to(&mut self, reason: &str, quote: usize) {
+    pub(super) async fn comes_to(&mut self, reason: &str, quote: usize) {
         let quote = quotes(reason)[quote];
         let end = Instant::now() + Duration::from_secs(7_200);
         while !self.conditions().iter().any(|line| line.trim_end() == quote) {
