@@ -122,8 +122,8 @@ impl AwsHostedCluster {
         control_plane.metadata.uid.context("no uid")
     }
 
-    /// Creates the Services. The HostedControlPlane with this uid owns them, or nobody yet. An existing Service gets the
-    /// owner.
+    /// Creates the Services. The HostedControlPlane with this uid owns them, or nobody yet. An existing Service gets
+    /// the owner.
     ///
     /// # Errors
     ///

@@ -158,8 +158,8 @@ pub fn seed(token_keys: &Value) -> Result<Value> {
     }))
 }
 
-/// Adds to a seed an account whose owner shares VPCs: with two roles which the CPO role may assume, each with its part of
-/// the shipped policy. The CPO role itself may do nothing else.
+/// Adds to a seed an account whose owner shares VPCs: with two roles which the CPO role may assume, each with its part
+/// of the shipped policy. The CPO role itself may do nothing else.
 ///
 /// # Errors
 /// A policy cannot be read.
@@ -183,7 +183,8 @@ pub fn share_vpcs(seed: &mut Value) -> Result<()> {
         .iter_mut()
         .find(|account| account["id"] == GUEST)
         .context("no guest")?;
-    let assume = json!({"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": [SHARED_ENDPOINTS_ROLE, SHARED_RECORDS_ROLE]});
+    let roles_of_owner = [SHARED_ENDPOINTS_ROLE, SHARED_RECORDS_ROLE];
+    let assume = json!({"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": roles_of_owner});
     guest["roles"][0]["policies"] = json!([{"Version": "2012-10-17", "Statement": [assume]}]);
     accounts.push(owner);
     Ok(())

@@ -1,5 +1,5 @@
-//! One side is Hyperlink's, the other HyperShift's, for a whole life; then the way from HyperShift's to Hyperlink's, and
-//! back.
+//! One side is Hyperlink's, the other HyperShift's, for a whole life; then the way from HyperShift's to Hyperlink's,
+//! and back.
 
 use anyhow::{Context, Result, ensure};
 use e2e::aws_cluster::AwsHostedCluster;
@@ -23,8 +23,8 @@ const CALLS: usize = 4;
 /// Simulated seconds after which AWS's request budgets suffice for the next part of a life.
 const REFILL: f64 = 60.0;
 
-/// An environment with the network of this cluster's guest. What was created shows at once: HyperShift's controllers make
-/// a second endpoint if a write of the status is refused before they can find the first one.
+/// An environment with the network of this cluster's guest. What was created shows at once: HyperShift's controllers
+/// make a second endpoint if a write of the status is refused before they can find the first one.
 async fn environment(cluster: AwsHostedCluster) -> Result<Both> {
     let env = AwsEnv::local_with(Preset::Fast, |seed| {
         for (budget, at_once, per_second) in BUDGETS {
@@ -44,7 +44,7 @@ async fn theirs(both: &Both, role: Role) -> Result<GoOperator> {
 }
 
 /// Waits until both sides have called AWS often while nobody wrote a custom resource, and Hyperlink nothing at all.
-async fn is_at_rest(both: &Both, ours: &[Role], theirs: &[Role]) -> Result<()> {
+async fn is_at_rest(both: &Both, own: &[Role], theirs: &[Role]) -> Result<()> {
     eventually("nobody writes any more", SOON, async || {
         let (since, before) = (both.env.oracle().last_call().await?, both.versions().await?);
         let audit = Audit::begin(both.env.control_plane().audit_log())?;
@@ -53,7 +53,7 @@ async fn is_at_rest(both: &Both, ours: &[Role], theirs: &[Role]) -> Result<()> {
             let enough = |is: fn(Role, &AwsCall) -> bool, role: Role| {
                 calls.iter().filter(|call| is(role, call)).count() >= CALLS
             };
-            ensure!(ours.iter().all(|role| enough(is_of, *role)), "ours have not: {calls:?}");
+            ensure!(own.iter().all(|role| enough(is_of, *role)), "ours have not: {calls:?}");
             ensure!(
                 theirs.iter().all(|role| enough(is_of_theirs, *role)),
                 "theirs have not: {calls:?}"
@@ -106,18 +106,18 @@ impl Both {
     }
 }
 
-/// A life in which a role is ours and the other one theirs.
-async fn life(cluster: AwsHostedCluster, ours: Role, other: Role) -> Result<()> {
+/// A life in which a role is own and the other one theirs.
+async fn life(cluster: AwsHostedCluster, own: Role, other: Role) -> Result<()> {
     let mut both = environment(cluster).await?;
     both.cluster.create_objects(&both.env).await?;
     let go = theirs(&both, other).await?;
-    both.start_role(ours).await?;
+    both.start_role(own).await?;
     both.becomes_available().await?;
     both.refill().await?;
-    is_at_rest(&both, &[ours], &[other]).await?;
+    is_at_rest(&both, &[own], &[other]).await?;
     heals(&both).await?;
     both.refill().await?;
-    is_at_rest(&both, &[ours], &[other]).await?;
+    is_at_rest(&both, &[own], &[other]).await?;
     both.cluster.delete(&both.env, SOON).await?;
     both.nothing_is_left().await?;
     both.ensure_no_denied_call().await?;

@@ -139,12 +139,12 @@ impl Operator {
         let attached = inner(&found.body, "subnetIdSet")
             .map(|set| all_inner(set, "item"))
             .unwrap_or_default();
-        let wanted = self.subnets(cr).await?;
-        let added = wanted.iter().map(String::as_str).filter(|id| !attached.contains(id));
+        let desired = self.subnets(cr).await?;
+        let added = desired.iter().map(String::as_str).filter(|id| !attached.contains(id));
         let removed = attached
             .iter()
             .copied()
-            .filter(|id| !wanted.iter().any(|one| one == id));
+            .filter(|id| !desired.iter().any(|one| one == id));
         if added.clone().chain(removed.clone()).count() > 0 {
             let parameters = Parameters::default().with("VpcEndpointId", id);
             let parameters = parameters

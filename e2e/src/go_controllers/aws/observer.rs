@@ -1,4 +1,5 @@
-//! The control-plane-operator's observer on AWS: it creates or updates the custom resource whenever the Service changes.
+//! The control-plane-operator's observer on AWS: it creates or updates the custom resource whenever the Service
+//! changes.
 
 use anyhow::Result;
 use futures::StreamExt;
