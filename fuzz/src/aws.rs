@@ -23,6 +23,7 @@ use hyperlink_aws::elbv2::LoadBalancing;
 use hyperlink_aws::endpoints::{EndpointOverrides, Endpoints};
 use hyperlink_aws::region::Region;
 use hyperlink_aws::route53::Route53;
+use hyperlink_aws::sts::caller_account;
 
 /// A credentials file, or a call and what answers it.
 pub fn aws(data: &[u8]) {
@@ -38,7 +39,7 @@ pub fn aws(data: &[u8]) {
         body: Bytes::copy_from_slice(body.get(1..).unwrap_or_default()),
         sent: AtomicUsize::new(0),
     });
-    let error = block_on(error_of(call, client(answers.clone())));
+    let error = block_on(error_of(call, &connection(answers.clone())));
     assert!(answers.sent.load(Ordering::SeqCst) <= 400, "pages without an end");
     if let Some(error) = error {
         is_bounded(&error);
@@ -51,20 +52,25 @@ fn file(text: &str) {
     }
 }
 
-fn client(transport: Arc<Answers>) -> Client {
+fn connection(transport: Arc<Answers>) -> Connection {
     let region = Region::parse("us-east-1").unwrap();
     let endpoints = Endpoints::new(region, &EndpointOverrides::default()).unwrap();
-    let connection = Connection::new(transport, endpoints, Arc::new(Uncounted));
-    Client::new(connection, Arc::new(Keys), "123456789012", Arc::new(Open))
+    Connection::new(transport, endpoints, Arc::new(Uncounted))
 }
 
 /// The error of the call of this name, if it has one.
-async fn error_of(call: &str, client: Client) -> Option<AwsError> {
+async fn error_of(call: &str, connection: &Connection) -> Option<AwsError> {
+    let client = Client::new(connection.clone(), Arc::new(Keys), "123456789012", Arc::new(Open));
     let reconcile = Reconcile::begin();
     let ec2 = Ec2(client.clone());
     let all = Selection::Filters(vec![filter("vpc-id", "vpc-1")]);
     match call {
+        "caller" => caller_account(connection, &Keys).await.err(),
         "services" => ec2.endpoint_services(reconcile, &all).await.err(),
+        "principals" => ec2.principals(reconcile, "vpce-svc-1").await.err(),
+        "connections" => ec2.connections(reconcile, "vpce-svc-1").await.err(),
+        "subnets" => ec2.subnets(reconcile, &all).await.err(),
+        "networks" => ec2.vpcs(reconcile, &all).await.err(),
         "groups" => ec2.security_groups(reconcile, &all).await.err(),
         "delete" => written(ec2.delete_endpoint(reconcile, "vpce-1").await),
         "reject" => written(
@@ -74,6 +80,10 @@ async fn error_of(call: &str, client: Client) -> Option<AwsError> {
         "balancers" => LoadBalancing(client).all(reconcile).await.err(),
         "zones" => Route53(client).hosted_zones(reconcile).await.err(),
         "records" => Route53(client).records(reconcile, "Z1").await.err(),
+        "named" => {
+            let names = ["*.apps.x", "api.x"];
+            Route53(client).records_named(reconcile, "Z1", &names).await.err()
+        }
         "change" => written(Route53(client).change_records(reconcile, "Z1", &[]).await),
         _ => ec2.endpoints(reconcile, &all).await.err(),
     }
