@@ -76,3 +76,50 @@ fn hosted_clusters_of<R: AggregatedResource>(known: &Store<HostedCluster>, cr: &
         .map(|cluster| ObjectRef::from_obj(cluster.as_ref()))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use kube::runtime::reflector::store;
+    use kube::runtime::watcher::Event;
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::{AWSEndpointService, AzurePrivateLinkService};
+    use crate::controllers::samples;
+
+    fn known() -> Store<HostedCluster> {
+        let (reader, mut writer) = store();
+        for name in ["example", "other"] {
+            let cluster = json!({"metadata": {"name": name, "namespace": "clusters", "uid": name}});
+            writer.apply_watcher_event(&Event::Apply(serde_json::from_value(cluster).unwrap()));
+        }
+        reader
+    }
+
+    #[rstest]
+    #[case::named(json!({CLUSTER_ANNOTATION: "clusters/example"}), &["example"])]
+    #[case::not_named_yet(json!({}), &["example"])]
+    #[case::of_another_namespace(json!({CLUSTER_ANNOTATION: "clusters/other"}), &[])]
+    fn endpoint_service_concerns_the_cluster_of_its_namespace(
+        #[case] annotations: serde_json::Value,
+        #[case] expected: &[&str],
+    ) {
+        let cr: AWSEndpointService = serde_json::from_value(json!({
+            "metadata": {"name": "private-router", "namespace": "clusters-example", "annotations": annotations}}))
+        .unwrap();
+        let concerned = hosted_clusters_of(&known(), &cr);
+        assert_eq!(
+            concerned.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(),
+            expected
+        );
+    }
+
+    #[test]
+    fn private_link_service_that_names_no_cluster_concerns_none() {
+        let mut cr = samples::cr(json!({}), json!({}));
+        cr.metadata.namespace = Some("clusters-example".to_owned());
+        cr.metadata.annotations = None;
+        assert!(hosted_clusters_of::<AzurePrivateLinkService>(&known(), &cr).is_empty());
+    }
+}
