@@ -12,6 +12,7 @@ mod heal;
 mod ho;
 mod identities;
 mod killed;
+mod lives;
 mod many;
 mod metrics;
 mod plan;
