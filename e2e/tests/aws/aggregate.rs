@@ -121,6 +121,15 @@ fn list_that_fails_touches_the_condition_of_the_endpoint_alone() {
         shows(&env, &cluster, SERVICE, WELL).await?;
 
         let next = start_ho(&env, "ho-next").await?;
+        // It leads only if it could list once.
+        eventually("the next one may lead", SOON, || async {
+            let (_, page) = next.page("/readyz").await?;
+            let prepared = ["kubernetes", "custom resource definition", "rights"];
+            let lacks = |item: &&str| !page.contains(&format!("[+] {item} (ho-aws)"));
+            ensure!(!prepared.iter().any(lacks), "{page}");
+            Ok(())
+        })
+        .await?;
         allow(&env, &["get", "watch", "patch", "delete"]).await?;
         ho.stop().await?;
         let refused = "error listing awsendpointservices in namespace clusters-unlisted: refused: Forbidden";
