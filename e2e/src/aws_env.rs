@@ -4,6 +4,7 @@
 mod shared;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -19,7 +20,7 @@ use crate::hyperlink::Role;
 use crate::hyperlink::aws::lease;
 use crate::kubeconfig::Access;
 use crate::run_dir::RunDir;
-use crate::{ControlPlane, hosted_cluster, roles};
+use crate::{ControlPlane, TestEnv, hosted_cluster, roles};
 
 /// How long anything takes here at most, even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -47,7 +48,7 @@ pub struct CredentialFiles {
 pub struct AwsEnv {
     // Drop order: clients before servers, and the directory last.
     aws_sim: AwsSim,
-    control_plane: ControlPlane,
+    control_plane: Arc<ControlPlane>,
     credentials: CredentialFiles,
     dir: RunDir,
 }
@@ -69,10 +70,34 @@ impl AwsEnv {
     ///
     /// As [`AwsEnv::local`].
     pub async fn local_with(preset: Preset, change: impl FnOnce(&mut Value)) -> Result<Self> {
-        let dir = RunDir::new("aws")?;
-        let awssim = crate::binaries::executable("awssim")?;
         let control_plane = ControlPlane::start_on(Platform::Aws).await?;
         create_infrastructure(&control_plane).await?;
+        Self::on(Arc::new(control_plane), preset, change).await
+    }
+
+    /// Starts a simulated AWS for the control plane of an environment with a simulated Azure. That has HyperShift's
+    /// kinds for clusters on AWS only after [`AwsEnv::install_kinds`].
+    ///
+    /// # Errors
+    ///
+    /// As [`AwsEnv::local`].
+    pub async fn beside(test_env: &TestEnv, preset: Preset) -> Result<Self> {
+        Self::on(test_env.shared_control_plane(), preset, |_| {}).await
+    }
+
+    /// Installs HyperShift's kinds for clusters on AWS.
+    ///
+    /// # Errors
+    ///
+    /// The API server refuses.
+    pub async fn install_kinds(&self) -> Result<()> {
+        crate::crds::install(&self.client()?, Platform::Aws).await?;
+        create_infrastructure(&self.control_plane).await
+    }
+
+    async fn on(control_plane: Arc<ControlPlane>, preset: Preset, change: impl FnOnce(&mut Value)) -> Result<Self> {
+        let dir = RunDir::new("aws")?;
+        let awssim = crate::binaries::executable("awssim")?;
         let mut seed = aws_sim::seed(&control_plane.token_keys().await?)?;
         change(&mut seed);
         let credentials = CredentialFiles {

@@ -55,6 +55,19 @@ pub async fn install_on_aws(control_plane: &ControlPlane, role: Role, lease: &st
     Ok(access)
 }
 
+/// Gives the ServiceAccount of a role on Azure, which exists, the rights for clusters on AWS and for the lease of this
+/// name too.
+///
+/// # Errors
+///
+/// As [`install`].
+pub async fn add_aws(control_plane: &ControlPlane, role: Role, lease: &str) -> Result<()> {
+    let (admin, account) = (control_plane.admin(), role.as_str());
+    let file = format!("role-{account}-aws.yaml");
+    apply(admin, &file, "ClusterRole", account, NAMESPACE, "").await?;
+    install_lease(admin, account, lease, NAMESPACE, "").await
+}
+
 /// Gives a role the rights for the lease of this name.
 ///
 /// # Errors

@@ -4,6 +4,7 @@
 use std::net::Ipv4Addr;
 use std::ops::Deref;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -169,7 +170,7 @@ pub struct Azure {
 pub struct TestEnv {
     // Drop order: clients before servers, and the directory last.
     azure_sim: AzureSim,
-    control_plane: ControlPlane,
+    control_plane: Arc<ControlPlane>,
     target: Target,
 }
 
@@ -254,7 +255,7 @@ impl TestEnv {
         );
         Ok(Self {
             azure_sim,
-            control_plane,
+            control_plane: Arc::new(control_plane),
             target,
         })
     }
@@ -262,6 +263,11 @@ impl TestEnv {
     /// The test control plane.
     pub fn control_plane(&self) -> &ControlPlane {
         &self.control_plane
+    }
+
+    /// The same, for another environment on it.
+    pub(crate) fn shared_control_plane(&self) -> Arc<ControlPlane> {
+        Arc::clone(&self.control_plane)
     }
 
     /// The oracle, with its journal of all calls.

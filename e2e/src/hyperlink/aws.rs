@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::{Hyperlink, Planned, Role};
 use crate::aws_sim::REGION;
 use crate::process::Program;
-use crate::{AwsEnv, roles};
+use crate::{AwsEnv, TestEnv, roles};
 
 /// Nothing answers there: no test runs on a machine of EC2.
 const NO_INSTANCE_METADATA: &str = "http://127.0.0.1:9";
@@ -49,22 +49,20 @@ impl Hyperlink {
         let namespace = flags.iter().find(|(flag, _)| *flag == "namespace");
         let lease = lease(role, namespace.map(|(_, namespace)| *namespace));
         let account = roles::install_on_aws(env.control_plane(), role, &lease).await?;
-        let credentials = env.credentials();
-        let credentials = match role {
-            Role::Ho => &credentials.ho,
-            Role::Cpo => &credentials.cpo_role,
-        };
-        let (kubeconfig, credentials) = (account.path().to_string_lossy(), credentials.to_string_lossy());
-        let ca_file = env.aws().ca_file().to_string_lossy();
+        let kubeconfig = account.path().to_string_lossy();
+        let of_aws = flags_of_aws(env, credentials_of(env, role));
         let own = [
             ("role", role.as_str()),
+            ("platform", "aws"),
+            ("kubeconfig", &kubeconfig),
             ("lease-namespace", env.hyperlink_namespace()),
             ("metrics-bind", "127.0.0.1:0"),
+            ("log-format", "json"),
         ];
-        let given = |name: &str| flags.iter().any(|(flag, _)| *flag == name);
         let own = own
             .into_iter()
-            .chain(connection(env, &kubeconfig, &credentials, &ca_file));
+            .chain(of_aws.iter().map(|(flag, value)| (*flag, value.as_str())));
+        let given = |name: &str| flags.iter().any(|(flag, _)| *flag == name);
         let own = own.filter(|(flag, _)| !given(flag));
         let program = Program::new(program).without_our_environment();
         let program = own
@@ -72,6 +70,76 @@ impl Hyperlink {
             .fold(program.arg("run"), |program, (flag, value)| program.flag(flag, value));
         Self::start_prepared(&program, role, name, env.dir()).await
     }
+
+    /// Starts one role for clusters on both clouds, which it reaches as in both of these environments.
+    ///
+    /// # Errors
+    ///
+    /// As [`Hyperlink::start_on_aws`].
+    pub async fn start_on_both(
+        test_env: &TestEnv,
+        aws: &AwsEnv,
+        role: Role,
+        name: &str,
+        flags: &[(&str, &str)],
+    ) -> Result<Self> {
+        let namespace = flags.iter().find(|(flag, _)| *flag == "namespace");
+        let namespace = namespace.map(|(_, namespace)| *namespace);
+        let control_plane = test_env.control_plane();
+        roles::add_aws(control_plane, role, &lease(role, namespace)).await?;
+        if let Some(namespace) = namespace {
+            let lease = format!("hyperlink-{}-{namespace}", role.as_str());
+            roles::install_lease(control_plane.admin(), role.as_str(), &lease, roles::NAMESPACE, "").await?;
+        }
+        let ca_file = aws.dir().join("ca-of-both.pem");
+        let azure = test_env
+            .azure()
+            .ca_file
+            .as_ref()
+            .context("no certificate authority of Azure")?;
+        let text = [std::fs::read(azure)?, std::fs::read(aws.aws().ca_file())?].concat();
+        std::fs::write(&ca_file, text)?;
+        let mut of_both = flags_of_aws(aws, credentials_of(aws, role));
+        of_both.retain(|(flag, _)| *flag != "ca-file");
+        of_both.push(("ca-file", ca_file.to_string_lossy().into_owned()));
+        of_both.push(("platform", "azure,aws".to_owned()));
+        let given = |name: &str| flags.iter().any(|(flag, _)| *flag == name);
+        let of_both = of_both.iter().map(|(flag, value)| (*flag, value.as_str()));
+        let all: Vec<_> = of_both
+            .filter(|(flag, _)| !given(flag))
+            .chain(flags.iter().copied())
+            .collect();
+        Self::start(test_env, role, name, &all).await
+    }
+}
+
+/// The credentials file of a role.
+fn credentials_of(env: &AwsEnv, role: Role) -> &Path {
+    let credentials = env.credentials();
+    match role {
+        Role::Ho => &credentials.ho,
+        Role::Cpo => &credentials.cpo_role,
+    }
+}
+
+/// How AWS is reached with this credentials file.
+fn flags_of_aws(env: &AwsEnv, credentials: &Path) -> Vec<(&'static str, String)> {
+    let aws = env.aws();
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let mut flags = vec![
+        ("aws-region", REGION.to_owned()),
+        ("aws-credentials-file", text(credentials)),
+        ("aws-endpoint-imds", NO_INSTANCE_METADATA.to_owned()),
+        ("ca-file", text(aws.ca_file())),
+    ];
+    let services = [
+        "aws-endpoint-ec2",
+        "aws-endpoint-elb",
+        "aws-endpoint-route53",
+        "aws-endpoint-sts",
+    ];
+    flags.extend(services.map(|flag| (flag, aws.endpoint().to_owned())));
+    flags
 }
 
 /// Runs `hyperlink plan` for clusters on AWS with these arguments, a given kubeconfig and a given credentials file.
@@ -80,36 +148,12 @@ impl Hyperlink {
 ///
 /// It cannot be started or does not end.
 pub async fn plan(env: &AwsEnv, kubeconfig: &Path, credentials: &Path, arguments: &[&str]) -> Result<Planned> {
-    let (kubeconfig, credentials) = (kubeconfig.to_string_lossy(), credentials.to_string_lossy());
-    let ca_file = env.aws().ca_file().to_string_lossy();
-    let flags = connection(env, &kubeconfig, &credentials, &ca_file);
     let program = Program::new(crate::binaries::executable("hyperlink")?).without_our_environment();
     let program = arguments.iter().fold(program.arg("plan"), Program::arg);
-    let program = flags
-        .into_iter()
-        .fold(program, |program, (flag, value)| program.flag(flag, value));
-    super::planned(&program).await
-}
-
-/// The flags that every command needs to reach the API server and AWS.
-fn connection<'a>(
-    env: &'a AwsEnv,
-    kubeconfig: &'a str,
-    credentials: &'a str,
-    ca_file: &'a str,
-) -> [(&'static str, &'a str); 11] {
-    let endpoint = env.aws().endpoint();
-    [
-        ("platform", "aws"),
-        ("kubeconfig", kubeconfig),
-        ("log-format", "json"),
-        ("aws-region", REGION),
-        ("aws-credentials-file", credentials),
-        ("aws-endpoint-ec2", endpoint),
-        ("aws-endpoint-elb", endpoint),
-        ("aws-endpoint-route53", endpoint),
-        ("aws-endpoint-sts", endpoint),
-        ("aws-endpoint-imds", NO_INSTANCE_METADATA),
-        ("ca-file", ca_file),
-    ]
+    let program = program
+        .flag("platform", "aws")
+        .flag("kubeconfig", kubeconfig)
+        .flag("log-format", "json");
+    let flags = flags_of_aws(env, credentials).into_iter();
+    super::planned(&flags.fold(program, |program, (flag, value)| program.flag(flag, value))).await
 }

@@ -16,6 +16,7 @@ mod lives;
 mod many;
 mod metrics;
 mod plan;
+mod platforms;
 mod principals;
 mod subnets;
 mod take_over;
