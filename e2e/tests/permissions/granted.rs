@@ -17,19 +17,25 @@ pub(crate) fn right(group: &str, resource: &str, subresource: &str, verb: &str, 
     right.trim_end().to_owned()
 }
 
+/// All rights of a role on Azure.
 pub(crate) fn granted_rights(role: Role) -> Result<BTreeSet<Right>> {
-    let mut granted = BTreeSet::new();
     let more: &[&str] = match role {
         Role::Ho => &["role-ho-aggregate.yaml", "role-metrics.yaml"],
         Role::Cpo => &["role-cpo-many.yaml"],
     };
-    let own = format!("role-{}.yaml", role.as_str());
+    granted_by(role.as_str(), more)
+}
+
+/// The rights of the file of this name, of that for leases, and of `more`.
+pub(crate) fn granted_by(name: &str, more: &[&str]) -> Result<BTreeSet<Right>> {
+    let mut granted = BTreeSet::new();
+    let own = format!("role-{name}.yaml");
     for file in [&own, "role-lease.yaml"].iter().chain(more) {
         for rule in rules(file)? {
             let mut names = rule.resource_names.clone().unwrap_or_else(|| vec![String::new()]);
             if *file == "role-lease.yaml" && rule.resource_names.is_some() {
                 // Each role keeps the name of its own.
-                names.retain(|name| *name == format!("hyperlink-{}", role.as_str()));
+                names.retain(|lease| *lease == format!("hyperlink-{name}"));
                 ensure!(names.len() == 1, "{names:?}");
             }
             for group in rule.api_groups.iter().flatten() {

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use e2e::hyperlink::Role;
 use e2e::test_env::Call;
 use e2e::{ControlPlane, roles};
 use serde::Deserialize;
@@ -54,7 +53,7 @@ struct ObjectRef {
 }
 
 /// The resources whose names are known in advance.
-const NAMED: [&str; 3] = ["services", "leases", "namespaces"];
+const NAMED: [&str; 5] = ["services", "leases", "namespaces", "configmaps", "infrastructures"];
 
 impl ObjectRef {
     fn right(&self, verb: &str) -> Right {
@@ -75,9 +74,9 @@ pub(crate) fn audit(control_plane: &ControlPlane) -> Result<Vec<Audited>> {
         .collect()
 }
 
-/// The rights that a role used. Fails if a request was refused.
-pub(crate) fn used_rights(audited: &[Audited], role: Role) -> Result<BTreeSet<Right>> {
-    let account = format!("system:serviceaccount:{}:{}", roles::NAMESPACE, role.as_str());
+/// The rights that a role's ServiceAccount used. Fails if a request was refused.
+pub(crate) fn used_rights(audited: &[Audited], account: &str) -> Result<BTreeSet<Right>> {
+    let account = format!("system:serviceaccount:{}:{account}", roles::NAMESPACE);
     let mut used = BTreeSet::new();
     for request in audited.iter().filter(|request| request.user.username == account) {
         ensure!(

@@ -34,7 +34,12 @@ fn rights_used_in_a_whole_life_are_the_rights_granted() {
                 // Never a request of its own: see `blocking_the_owners_deletion_takes_a_right`.
                 ensure!(granted.remove("hypershift.openshift.io/hostedcontrolplanes/finalizers update"));
             }
-            wrong.extend(differences("Kubernetes", role, &used_rights(&audited, role)?, &granted));
+            wrong.extend(differences(
+                "Kubernetes",
+                role,
+                &used_rights(&audited, role.as_str())?,
+                &granted,
+            ));
             let granted = shipped_actions(role.as_str())?.into_iter().collect();
             wrong.extend(differences("Azure", role, &used_actions(&calls, client)?, &granted));
         }
@@ -208,7 +213,7 @@ async fn comes_back(test_env: &TestEnv, id: &str) -> Result<()> {
 }
 
 /// What is used and not granted, or granted and not used.
-fn differences(of: &str, role: Role, used: &BTreeSet<String>, granted: &BTreeSet<String>) -> Vec<String> {
+pub(crate) fn differences(of: &str, role: Role, used: &BTreeSet<String>, granted: &BTreeSet<String>) -> Vec<String> {
     let finding = |what: &'static str| move |right: &String| format!("{of}, {}: {what}: {right}", role.as_str());
     let missing = used.difference(granted).map(finding("used, not granted"));
     missing
