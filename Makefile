@@ -55,7 +55,7 @@ demo: ## one cluster's life on the real executable: PRESET=fast|recorded, VARIAN
 bench: ## the figures, on the executable that ships: PRESET=recorded|fast ONLY=life|standby|objects|crowd|rest|restart|hundreds|tenant|armsim|aws|aws-crowd PROGRAM=path
 	$(CARGO) run --quiet --locked --release --package e2e --bin bench
 
-image: ## the container images with their SBOMs, in target/image: IMAGES="hyperlink-amd64 hyperlink-arm64 armsim-amd64 armsim-arm64"
+image: ## the container images with their SBOMs, in target/image: IMAGES="hyperlink-amd64 armsim-arm64 …", of hyperlink, armsim and awssim
 	hack/image/build $(IMAGES)
 
 fuzz: ## what Hyperlink reads, and the simulated Azure, with input that nobody wrote: MINUTES=10 in all

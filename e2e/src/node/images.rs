@@ -18,6 +18,8 @@ pub const HYPERLINK_ARM64: &str = "hyperlink-arm64";
 pub const HYPERLINK_INDEX: &str = "hyperlink";
 /// The image of the simulated Azure.
 pub const ARMSIM: &str = "armsim-amd64";
+/// The image of the simulated AWS.
+pub const AWSSIM: &str = "awssim-amd64";
 
 /// A built image, or a built index of images.
 #[derive(Clone, Debug)]
@@ -46,7 +48,7 @@ pub fn built(name: &str) -> Result<Option<Built>> {
         crate::scenario::skipped(&why);
         return Ok(None);
     }
-    let all = [HYPERLINK, HYPERLINK_ARM64, ARMSIM];
+    let all = [HYPERLINK, HYPERLINK_ARM64, ARMSIM, AWSSIM];
     let built = BUILT.get_or_init(|| build(&crate::repository(), &all, &[]).map_err(|error| error.to_string()));
     let built = built.as_ref().map_err(|error| anyhow!("{error}"))?;
     Ok(Some(built.get(name).context("no such image was built")?.clone()))

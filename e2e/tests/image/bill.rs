@@ -10,7 +10,7 @@ use rstest::rstest;
 use serde_json::Value;
 
 use crate::archive::Image;
-use e2e::node::images::{self, ARMSIM, HYPERLINK, HYPERLINK_ARM64};
+use e2e::node::images::{self, ARMSIM, AWSSIM, HYPERLINK, HYPERLINK_ARM64};
 
 /// Directory of the dependencies in a program's messages, which is equal on every machine.
 const REGISTRY: &str = "/cargo/registry/src/";
@@ -22,6 +22,7 @@ type Crate = (String, String);
 #[case::amd64(HYPERLINK, "hyperlink", "x86_64-unknown-linux-musl")]
 #[case::arm64(HYPERLINK_ARM64, "hyperlink", "aarch64-unknown-linux-musl")]
 #[case::armsim(ARMSIM, "armsim", "x86_64-unknown-linux-musl")]
+#[case::awssim(AWSSIM, "awssim", "x86_64-unknown-linux-musl")]
 fn bill_names_what_is_in_the_program(#[case] name: &str, #[case] program: &str, #[case] triple: &str) {
     scenario(async {
         let Some(built) = images::built(name)? else {

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use rstest::rstest;
 
 use crate::archive::{self, Image};
-use e2e::node::images::{self, ARMSIM, HYPERLINK, HYPERLINK_ARM64, HYPERLINK_INDEX, SOURCE};
+use e2e::node::images::{self, ARMSIM, AWSSIM, HYPERLINK, HYPERLINK_ARM64, HYPERLINK_INDEX, SOURCE};
 
 /// Largest size of an image in bytes, packed and unpacked.
 const MOST: u64 = 20 << 20;
@@ -20,6 +20,7 @@ const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
 #[case::amd64(HYPERLINK, &["etc", "etc/ssl", "etc/ssl/certs", CERTIFICATES, "hyperlink"])]
 #[case::arm64(HYPERLINK_ARM64, &["etc", "etc/ssl", "etc/ssl/certs", CERTIFICATES, "hyperlink"])]
 #[case::armsim(ARMSIM, &["armsim"])]
+#[case::awssim(AWSSIM, &["awssim"])]
 fn image_is_small_and_has_nothing_that_is_not_needed(#[case] name: &str, #[case] expected: &[&str]) {
     e2e::scenario(async {
         let Some(built) = images::built(name)? else {
@@ -54,6 +55,7 @@ fn image_is_small_and_has_nothing_that_is_not_needed(#[case] name: &str, #[case]
 #[case::amd64(HYPERLINK, "hyperlink")]
 #[case::arm64(HYPERLINK_ARM64, "hyperlink")]
 #[case::armsim(ARMSIM, "armsim")]
+#[case::awssim(AWSSIM, "awssim")]
 fn image_has_the_expected_metadata(#[case] name: &str, #[case] program: &str) {
     e2e::scenario(async {
         let Some(built) = images::built(name)? else {

@@ -3,10 +3,10 @@
 
 mod archive;
 mod arm64;
-mod armsim;
 mod bill;
 mod builder;
 mod content;
 mod life;
 mod pod;
 mod reproducible;
+mod simulators;
