@@ -109,6 +109,7 @@ async fn ho(cx: &Context, region: &Region) -> EndpointServiceController {
             account: Scope {
                 account: MANAGEMENT.to_owned(),
                 region: region.name().to_owned(),
+                role: None,
             },
             region: region.clone(),
             infrastructure: Some("mgmt".to_owned()),
