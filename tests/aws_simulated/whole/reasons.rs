@@ -26,7 +26,9 @@ fn with_names_of_runbook(text: &str) -> String {
                 "com.amazonaws.vpce.us-east-1.vpce-svc-0123456789abcdef0{}",
                 if word.ends_with(':') { ":" } else { "" }
             ),
-            None => word.replace(&balancer, "a1b2"),
+            None => word
+                .replace(&balancer, "a1b2")
+                .replace("subnet-00000001", "subnet-0123456789abcdef0"),
         });
     words.collect::<Vec<_>>().join(" ")
 }
