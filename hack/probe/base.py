@@ -1,5 +1,5 @@
-"""What the questions stand on: a VPC, a load balancer, a hosted zone and a role, each with the tag of the probe, by
-which they are found again and removed."""
+"""What the questions stand on: a VPC, a load balancer, a hosted zone and a role. All have the tag of the probe, by which
+they are found again and removed; the zone, which AWS cannot create with a tag, has a name and a comment."""
 
 import json
 from dataclasses import dataclass
@@ -12,6 +12,39 @@ PARTS = (
     ("internal network load balancer in two zones, without targets", "about 0.03 USD an hour"),
     ("private hosted zone", "free if it is deleted within 12 hours, else 0.50 USD"),
     ("IAM role without any policy, which its own account may assume", "free"),
+)
+
+# Their tags need these rights, without a call.
+RIGHTS = ("ec2:CreateTags", "elasticloadbalancing:AddTags", "iam:TagRole")
+# AWS's actions by which they are made, and removed with what a question may leave.
+CALLS = (
+    "ec2:CreateSubnet",
+    "ec2:CreateVpc",
+    "ec2:DeleteSecurityGroup",
+    "ec2:DeleteSubnet",
+    "ec2:DeleteVpc",
+    "ec2:DeleteVpcEndpointServiceConfigurations",
+    "ec2:DeleteVpcEndpoints",
+    "ec2:DescribeAvailabilityZones",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeVpcEndpointServiceConfigurations",
+    "ec2:DescribeVpcEndpoints",
+    "ec2:DescribeVpcs",
+    "elasticloadbalancing:CreateLoadBalancer",
+    "elasticloadbalancing:DeleteLoadBalancer",
+    "elasticloadbalancing:DescribeLoadBalancers",
+    "elasticloadbalancing:DescribeTags",
+    "iam:CreateRole",
+    "iam:DeleteRole",
+    "iam:ListRoleTags",
+    "iam:ListRoles",
+    "route53:ChangeResourceRecordSets",
+    "route53:CreateHostedZone",
+    "route53:DeleteHostedZone",
+    "route53:ListHostedZones",
+    "route53:ListResourceRecordSets",
+    "sts:GetCallerIdentity",
 )
 
 
@@ -56,7 +89,6 @@ def make(client, run, roles):
         HostedZoneConfig={"PrivateZone": True, "Comment": TAG},
         VPC={"VPCRegion": ec2.meta.region_name, "VPCId": vpc},
     )["HostedZone"]["Id"].split("/")[-1]
-    route53.change_tags_for_resource(ResourceType="hostedzone", ResourceId=zone, AddTags=pairs(run))
     return Base(vpc, subnets, balancer, zone, name, roles.make(run))
 
 
@@ -154,16 +186,12 @@ def remove(client, clock):
 
 
 def zones(client):
-    route53 = client("route53")
-    pages = route53.get_paginator("list_hosted_zones").paginate()
-    ids = [
-        zone["Id"].split("/")[-1]
-        for page in pages
-        for zone in page["HostedZones"]
-        if zone.get("Config", {}).get("Comment") == TAG
-    ]
-    tags = {one: route53.list_tags_for_resource(ResourceType="hostedzone", ResourceId=one) for one in ids}
-    return [one for one in ids if ours(tags[one]["ResourceTagSet"]["Tags"])]
+    pages = client("route53").get_paginator("list_hosted_zones").paginate()
+    return [zone["Id"].split("/")[-1] for page in pages for zone in page["HostedZones"] if is_ours(zone)]
+
+
+def is_ours(zone):
+    return zone.get("Config", {}).get("Comment") == TAG and zone["Name"].startswith(f"{TAG}-")
 
 
 def remove_zone(client, zone):

@@ -39,6 +39,7 @@ def print_plan():
     print(f"It would make these, each with the tag {base.TAG}:")
     for what, cost in base.PARTS:
         print(f"  {what}: {cost}")
+    print(f"    calls {', '.join(base.CALLS)}; with the rights {', '.join(base.RIGHTS)}")
     print("\nThen it would ask, and remove all of that again:")
     for question in QUESTIONS:
         print(f"\n  {question.switch}: {question.asks}")
@@ -81,7 +82,10 @@ def run(region):
         print(shown(list(ask_all(probe))))
     finally:
         print("removing what was made", flush=True)
-        base.remove(made_by, Clock)
+        try:
+            base.remove(made_by, Clock)
+        except (ClientError, BotoCoreError) as error:
+            print(f"not all is removed, try again with --clean: {error}", file=sys.stderr)
 
 
 def main(arguments=None):
@@ -89,7 +93,7 @@ def main(arguments=None):
         prog="hack/aws-probe", description="Asks AWS what the simulated AWS does not know."
     )
     parser.add_argument("--run", action="store_true", help="ask, for real")
-    parser.add_argument("--clean", action="store_true", help="remove what earlier runs left")
+    parser.add_argument("--clean", action="store_true", help="remove what runs left, and take it from one that is under way")
     parser.add_argument("--account", metavar="ID", help="the account that the credentials have to be of")
     parser.add_argument("--region", help="default: as the AWS SDKs find it")
     given = parser.parse_args(arguments)

@@ -8,8 +8,29 @@ from botocore.exceptions import ClientError
 from base import TAG, tagged
 
 
+# They tell about the caller's rights, pace and quotas or about AWS's day, and nothing about the request.
+NO_ANSWERS = (
+    "AccessDenied",
+    "AuthFailure",
+    "InternalError",
+    "RequestLimitExceeded",
+    "ServiceUnavailable",
+    "Throttling",
+    "ThrottlingException",
+    "Unavailable",
+    "UnauthorizedOperation",
+)
+
+
 class Unclear(Exception):
     """AWS has answered neither."""
+
+
+def telling(code):
+    """The code, if it tells about the request."""
+    if code in NO_ANSWERS or code.endswith("LimitExceeded"):
+        raise Unclear(code)
+    return code
 
 
 def code(call, **arguments):
@@ -17,7 +38,7 @@ def code(call, **arguments):
     try:
         call(**arguments)
     except ClientError as error:
-        return error.response["Error"]["Code"]
+        return telling(error.response["Error"]["Code"])
     return None
 
 
@@ -39,9 +60,12 @@ class Probe:
             self.clock.sleep(every)
         return self.clock.now() - began
 
-    def surely(self, condition, what):
-        if self.until(condition) is None:
-            raise Unclear(f"{what}: not in 15 minutes")
+    def surely(self, condition, what, seconds=900, every=1.0):
+        """Waits for a condition that has to come. The seconds that it took."""
+        took = self.until(condition, seconds, every)
+        if took is None:
+            raise Unclear(f"{what}: not in {seconds} s")
+        return took
 
     @contextmanager
     def group(self):
@@ -74,7 +98,7 @@ class Probe:
         """Deletes an endpoint service. The code of its refusal; none if it is being deleted."""
         failed = self.ec2.delete_vpc_endpoint_service_configurations(ServiceIds=[service]).get("Unsuccessful", [])
         codes = [one["Error"]["Code"] for one in failed]
-        return codes[0] if codes and not codes[0].endswith(".NotFound") else None
+        return telling(codes[0]) if codes and not codes[0].endswith(".NotFound") else None
 
     def delete_service(self, service):
         self.surely(lambda: self.try_delete_service(service) is None, "endpoint service deleted")
@@ -108,7 +132,7 @@ class Probe:
             try:
                 made["id"] = self.ec2.create_vpc_endpoint(**arguments)["VpcEndpoint"]["VpcEndpointId"]
             except ClientError as error:
-                made["code"] = error.response["Error"]["Code"]
+                made["code"] = telling(error.response["Error"]["Code"])
             # A service takes endpoints only a moment after it is available.
             return made.get("code") != "InvalidServiceName"
 

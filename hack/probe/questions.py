@@ -55,7 +55,7 @@ def describe_lag(probe):
         def shown():
             return code(probe.ec2.describe_security_groups, GroupIds=[group]) is None
 
-        return probe.until(shown, seconds=120, every=0.25)
+        return probe.surely(shown, "group shown", seconds=120, every=0.25)
 
 
 @question("tag_lag_s", "How long does a filter miss the tags of a new security group?", OF_GROUPS)
@@ -67,7 +67,7 @@ def tag_lag(probe):
             listed = probe.ec2.describe_security_groups(Filters=filters)["SecurityGroups"]
             return group in [one["GroupId"] for one in listed]
 
-        return probe.until(shown, seconds=120, every=0.25)
+        return probe.surely(shown, "group found by its tag", seconds=120, every=0.25)
 
 
 @question(
@@ -203,7 +203,7 @@ def zone_busy(probe):
         return refused is None
 
     probe.surely(lambda: change("CREATE", "one"), "first record")
-    took = probe.until(lambda: change("CREATE", "two"), seconds=120, every=0.05)
+    took = probe.surely(lambda: change("CREATE", "two"), "second record", seconds=120, every=0.05)
     for name in ("one", "two"):
         probe.surely(lambda name=name: change("DELETE", name), "record deleted")
     return took
@@ -267,7 +267,5 @@ def rejected(probe):
         probe.surely(lambda: probe.connection_state(service, endpoint) == "rejected", "connection rejected")
         probe.ec2.delete_vpc_endpoints(VpcEndpointIds=[endpoint])
         probe.surely(lambda: probe.endpoint_state(endpoint) is None, "endpoint gone")
-        took = probe.until(lambda: probe.connection_state(service, endpoint) is None, seconds=7200, every=10)
-        if took is None:
-            raise Unclear("it is still listed after two hours")
-        return took
+        gone = lambda: probe.connection_state(service, endpoint) is None
+        return probe.surely(gone, "connection no longer listed", seconds=7200, every=10)

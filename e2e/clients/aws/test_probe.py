@@ -14,7 +14,7 @@ from cloud import CONSUMER, NLB, PROVIDER, REGION, ROLE, SUBNETS, VPC, ZONE, see
 sys.path.insert(0, str(Path(__file__).parents[3] / "hack" / "probe"))
 import base
 import main
-from probe import Probe
+from probe import Probe, Unclear
 from questions import QUESTIONS
 
 # The default of each switch, and another value.
@@ -116,6 +116,24 @@ def test_plan_names_every_call(cloud):
     assert {question.switch for question in QUESTIONS} == SWITCHES.keys()
 
 
+@pytest.mark.parametrize("code", ["RequestLimitExceeded", "UnauthorizedOperation", "VpcEndpointLimitExceeded"])
+@pytest.mark.parametrize(
+    "switch, action",
+    [
+        ("subnets_are_required", "CreateVpcEndpoint"),
+        ("zone_swap_is_refused", "ModifyVpcEndpoint"),
+        ("connection_filter_is_refused", "DescribeVpcEndpointConnections"),
+    ],
+)
+def test_refusal_of_another_cause_is_no_answer(cloud, switch, action, code):
+    probe, _ = on_the_simulator(cloud, {})
+    rule = {"match": {"path": f"/{action}$"}, "do": {"status": 400, "code": code}}
+    cloud.control("PUT", "/faults", [rule])
+    asked = next(question for question in QUESTIONS if question.switch == switch)
+    with pytest.raises(Unclear, match=code):
+        asked.ask(probe)
+
+
 def test_probe_removes_what_it_made_and_nothing_else(monkeypatch):
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
     with mock_aws():
@@ -123,7 +141,11 @@ def test_probe_removes_what_it_made_and_nothing_else(monkeypatch):
         ec2 = client("ec2")
         others = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
         client("iam").create_role(RoleName=f"{base.TAG}-of-others", AssumeRolePolicyDocument="{}")
+        route53 = client("route53")
+        config = {"PrivateZone": False, "Comment": base.TAG}
+        route53.create_hosted_zone(Name="others.internal", CallerReference="others", HostedZoneConfig=config)
         before = remains(client)
+        called = calls_of(client)
         clock = type("Clock", (), {"sleep": lambda _, __: None})()
         roles = base.Roles(client, f"{base.TAG}-1", clock)
         made = base.make(client, f"{base.TAG}-1", roles)
@@ -133,6 +155,24 @@ def test_probe_removes_what_it_made_and_nothing_else(monkeypatch):
         assert len(remains(client)) == len(before) + 7
         base.remove(client, clock)
         assert remains(client) == before and others in before
+        of_leftovers = {
+            "ec2:DeleteSecurityGroup",
+            "ec2:DeleteVpcEndpointServiceConfigurations",
+            "ec2:DeleteVpcEndpoints",
+            "route53:ChangeResourceRecordSets",
+        }
+        assert called == set(base.CALLS) - of_leftovers
+
+
+def calls_of(client):
+    """The actions that are called from now on, as IAM names them."""
+    called = set()
+    services = {"elbv2": "elasticloadbalancing"}
+    for service in ("ec2", "elbv2", "route53", "iam", "sts"):
+        prefix = services.get(service, service)
+        note = lambda model, prefix=prefix, **_: called.add(f"{prefix}:{model.name}")
+        client(service).meta.events.register("before-call", note)
+    return called
 
 
 def remains(client):
