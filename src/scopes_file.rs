@@ -149,7 +149,7 @@ mod tests {
         shows(&readiness, &metrics, stale, 1).await;
         fs::write(
             &path,
-            "hostedClusters: [{namespace: c, aws: {roleARN: c, vpcIDs: [], hostedZoneIDs: []}}]",
+            "hostedClusters: [{namespace: c, names: [c], aws: {roleARN: c, vpcIDs: [], hostedZoneIDs: []}}]",
         )
         .unwrap();
         tokio::time::sleep(3 * SCOPES_INTERVAL).await;

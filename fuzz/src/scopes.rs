@@ -33,7 +33,7 @@ fn valid() -> Value {
                 "additionalAllowedSubscriptions": ["44444444-4444-4444-4444-444444444444"],
                 "baseDomains": ["example.com"]},
             {"namespace": "others", "scopes": ["/subscriptions/t"]},
-            {"namespace": "amazon", "aws": {"roleARN": "arn:aws:iam::444455556666:role/a",
+            {"namespace": "amazon", "names": ["a"], "aws": {"roleARN": "arn:aws:iam::444455556666:role/a",
                 "vpcIDs": ["vpc-0123456789abcdef0"], "hostedZoneIDs": ["Z0123456789"]}},
         ],
         "excludeNamespaces": ["clusters-c"],

@@ -134,11 +134,23 @@ impl AllowedScopes {
         match fitting.as_slice() {
             [] => Err("the namespace has no entry in the allowed scopes".to_owned()),
             [entry] => Ok(entry),
-            _ => Err("the namespace has several entries in the allowed scopes".to_owned()),
+            _ => Err(SEVERAL.to_owned()),
+        }
+    }
+
+    /// The same, where nothing else vouches for a control plane: a namespace in which a HostedCluster of another entry
+    /// may have its control plane, from another namespace, is nobody's.
+    pub(super) fn only_entry(&self, namespace: &str) -> Result<&ScopesEntry, String> {
+        let entry = self.entry(namespace)?;
+        let is_rival = |other: &ScopesEntry| other.namespace != entry.namespace && other.fits(namespace);
+        match self.entries.iter().any(is_rival) {
+            true => Err(SEVERAL.to_owned()),
+            false => Ok(entry),
         }
     }
 }
 
+const SEVERAL: &str = "the namespace has several entries in the allowed scopes";
 /// Said of a control plane that names another HostedCluster than those of its entry.
 pub(super) const OF_ANOTHER: &str = "the HostedCluster is not that of the entry in the allowed scopes";
 
@@ -153,6 +165,10 @@ fn entries_of(number: usize, written: Written) -> Result<Vec<ScopesEntry>, Allow
     let aws = aws.map_err(AllowedScopesError::Part)?;
     if azure.is_none() && aws.is_none() {
         let text = "an entry has neither scopes, for Azure, nor aws";
+        return Err(AllowedScopesError::Part(text.to_owned()));
+    }
+    if aws.is_some() && written.names.is_none() {
+        let text = "an entry with aws needs names: nothing else says whose a namespace is";
         return Err(AllowedScopesError::Part(text.to_owned()));
     }
     let names: Vec<Option<String>> = match written.names {

@@ -190,7 +190,7 @@ fn examples_are_accepted_by_lint() {
     "at '/allowScopes/hostedClusters/0': missing property 'aws'"
 )]
 #[case::user_for_a_role_on_aws(
-    r#"allowScopes.hostedClusters=[{"namespace":"clusters","aws":{"roleARN":"arn:aws:iam::444455556666:user/a","vpcIDs":[],"hostedZoneIDs":[]}}]"#,
+    r#"allowScopes.hostedClusters=[{"namespace":"clusters","names":["a"],"aws":{"roleARN":"arn:aws:iam::444455556666:user/a","vpcIDs":[],"hostedZoneIDs":[]}}]"#,
     "at '/allowScopes/hostedClusters/0/aws/roleARN': 'arn:aws:iam::444455556666:user/a' does not match pattern"
 )]
 #[case::definition_of_azure_for_aws(

@@ -84,7 +84,7 @@ impl AllowedScopes {
     /// As whom AWS is called for the control plane in this namespace, of the HostedCluster with this name, if that is
     /// known.
     pub fn on_aws(&self, namespace: &str, cluster: Option<&str>) -> Access {
-        let found = self.entry(namespace).and_then(|entry| {
+        let found = self.only_entry(namespace).and_then(|entry| {
             if cluster.is_some_and(|name| !entry.is_for(&entry.cluster(name), namespace)) {
                 return Err(OF_ANOTHER.to_owned());
             }
@@ -99,7 +99,7 @@ impl AllowedScopes {
 
     /// The account whose request limits the control plane in this namespace uses most.
     pub fn account_on_aws(&self, namespace: &str) -> Option<String> {
-        let aws = self.entry(namespace).ok()?.aws.as_ref()?;
+        let aws = self.only_entry(namespace).ok()?.aws.as_ref()?;
         Some(aws.role.account().to_owned())
     }
 }

@@ -11,7 +11,10 @@ use super::*;
 #[case::cut_off("hostedClusters: [{namespace: a, scopes: [")]
 #[case::no_cloud("hostedClusters: [{namespace: a}]")]
 #[case::domains_without_scopes(
-    "hostedClusters: [{namespace: a, baseDomains: [example.com], aws: {roleARN: 'arn:aws:iam::444455556666:role/a', vpcIDs: [], hostedZoneIDs: []}}]"
+    "hostedClusters: [{namespace: a, names: [b], baseDomains: [example.com], aws: {roleARN: 'arn:aws:iam::444455556666:role/a', vpcIDs: [], hostedZoneIDs: []}}]"
+)]
+#[case::aws_without_names(
+    "hostedClusters: [{namespace: a, aws: {roleARN: 'arn:aws:iam::444455556666:role/a', vpcIDs: [], hostedZoneIDs: []}}]"
 )]
 #[case::no_namespace("hostedClusters: [{scopes: []}]")]
 #[case::empty_namespace("hostedClusters: [{namespace: '', scopes: []}]")]
@@ -75,7 +78,7 @@ fn namespaces_are_excluded_by_their_whole_names() {
 fn entry_may_be_for_either_cloud_or_for_both() {
     let aws = "aws: {roleARN: 'arn:aws:iam::444455556666:role/a', vpcIDs: [], hostedZoneIDs: []}";
     let text = format!(
-        "hostedClusters: [{{namespace: a, scopes: []}}, {{namespace: b, {aws}}}, {{namespace: c, scopes: [], {aws}}}]"
+        "hostedClusters: [{{namespace: a, scopes: []}}, {{namespace: b, names: [x], {aws}}}, {{namespace: c, names: [x], scopes: [], {aws}}}]"
     );
     let file = AllowedScopes::parse(&text).unwrap();
     let of = |namespace: &str| {

@@ -61,13 +61,20 @@ fn role_of_the_file_is_assumed_for_endpoint_and_records() {
     Some("green"),
     "the entry in the allowed scopes has nothing on AWS: it lacks aws"
 )]
+#[case::cluster_of_another_namespace_may_be_there(
+    "clusters-old-one",
+    Some("old-one"),
+    "the namespace has several entries in the allowed scopes"
+)]
 fn control_plane_without_an_entry_on_aws_is_refused(
     #[case] namespace: &str,
     #[case] cluster: Option<&str>,
     #[case] message: &str,
 ) {
     let file = file(&json!([{"namespace": "clusters", "names": ["blue"], "aws": aws()},
-        {"namespace": "clusters", "names": ["green"], "scopes": []}]));
+        {"namespace": "clusters", "names": ["green"], "scopes": []},
+        {"namespace": "clusters", "names": ["old-one"], "aws": aws()},
+        {"namespace": "clusters-old", "scopes": []}]));
     let expected = Access::Refused(Problem::new(Reason::ScopeNotAllowed, message));
     assert_eq!(file.on_aws(namespace, cluster), expected);
 }

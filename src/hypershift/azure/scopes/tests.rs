@@ -237,7 +237,7 @@ fn cluster_that_may_not_be_there_keeps_nobody_from_a_zone(#[case] theirs: Value)
 #[test]
 fn entry_for_aws_alone_allows_nothing_on_azure() {
     let aws = json!({"roleARN": "arn:aws:iam::444455556666:role/a", "vpcIDs": [], "hostedZoneIDs": []});
-    let file = json!({"hostedClusters": [{"namespace": "clusters", "aws": aws}]});
+    let file = json!({"hostedClusters": [{"namespace": "clusters", "names": ["example"], "aws": aws}]});
     let entries = AllowedScopes::parse(&file.to_string()).unwrap();
     let expected = "the entry in the allowed scopes has nothing on Azure: it lacks scopes";
     assert_eq!(refusal_of(&entries, &cr(|_| ())).as_deref(), Some(expected));
