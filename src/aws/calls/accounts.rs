@@ -55,12 +55,15 @@ impl Accounts {
         &self.own
     }
 
-    /// The calls to an account. Another one than the process' own is not called without a role, and none by a role of
-    /// another one.
+    /// The calls to an account. Another one than the process' own is not called without a role, none by a role of another
+    /// one, and none in another region than that of the process.
     pub fn calls(&self, scope: &Scope) -> Result<Arc<Calls>, AwsError> {
         let caller = scope.role.as_ref().map_or(&*self.own, RoleArn::account);
         if caller != scope.account {
             return Err(AwsError::own(Class::Denied, "NoRoleForAccount"));
+        }
+        if scope.region != self.connection.endpoints().region().name() {
+            return Err(AwsError::own(Class::Denied, "OtherRegion"));
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(calls) = known.calls.get(scope) {
@@ -198,6 +201,12 @@ mod tests {
             ..Scope::own(OWN, "us-east-1")
         };
         assert!(denied(&accounts, &of_another));
+    }
+
+    #[test]
+    fn recorded_region_of_another_process_is_not_called() {
+        let refused = accounts().calls(&Scope::own(OWN, "eu-west-1")).err();
+        assert!(refused.is_some_and(|error| error.code == "OtherRegion"));
     }
 
     #[test]

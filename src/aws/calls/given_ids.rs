@@ -58,11 +58,18 @@ impl GivenIds {
         }
     }
 
-    /// Notes an id that was recorded.
-    pub(super) fn note_recorded(&self, slot: &Slot, id: &str) {
-        if !id.is_empty() {
-            self.all().entry(slot.clone()).or_default().recorded = Some(id.to_owned());
+    /// Notes an id that was recorded. As anybody may have written it, it is kept only while reads find the resource.
+    pub(super) fn note_recorded(&self, slot: &Slot, id: &str, now: Instant) {
+        if id.is_empty() {
+            return;
         }
+        let mut all = self.all();
+        let ids = all.entry(slot.clone()).or_default();
+        ids.recorded = Some(id.to_owned());
+        if ids.shown.is_none() {
+            ids.missed.get_or_insert(now);
+        }
+        forget_gone(&mut all, now);
     }
 
     /// Notes a read that showed a resource, with its id if it had no tags. Returns whether tags may show later: whoever
@@ -94,9 +101,34 @@ impl GivenIds {
         if let Some(ids) = all.get_mut(slot) {
             ids.missed.get_or_insert(now);
         }
-        all.retain(|_, ids| {
-            let missed = ids.missed.map(|since| now.saturating_duration_since(since));
-            missed.is_none_or(|missed| missed < Aws::GONE_FOR)
-        });
+        forget_gone(&mut all, now);
+    }
+}
+
+fn forget_gone(all: &mut HashMap<Slot, Ids>, now: Instant) {
+    all.retain(|_, ids| {
+        let missed = ids.missed.map(|since| now.saturating_duration_since(since));
+        missed.is_none_or(|missed| missed < Aws::GONE_FOR)
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slot::Scope;
+
+    #[tokio::test(start_paused = true)]
+    async fn recorded_ids_that_nothing_shows_are_forgotten() {
+        let (ids, scope) = (GivenIds::default(), Scope::own("444455556666", "us-east-1"));
+        let slot = |number: usize| Slot::vpc_endpoint(&scope, "vpc-1", &format!("vpce-svc-{number}"));
+        ids.note_shown(&slot(0), "vpce-0");
+        for number in 0..1_000 {
+            ids.note_recorded(&slot(number), "vpce-1", Instant::now());
+        }
+        assert_eq!(ids.known(&slot(7)).as_deref(), Some("vpce-1"));
+        tokio::time::advance(Aws::GONE_FOR).await;
+        ids.note_recorded(&slot(7), "vpce-1", Instant::now());
+        assert_eq!(ids.all().len(), 1);
+        assert_eq!(ids.known(&slot(0)).as_deref(), Some("vpce-0"));
     }
 }

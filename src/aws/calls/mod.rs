@@ -70,7 +70,7 @@ impl Calls {
 
     /// Notes the id of the resource in a slot, as it was recorded. A read decides whether it is right.
     pub fn note_recorded(&self, slot: &Slot, id: &str) {
-        self.ids.note_recorded(slot, id);
+        self.ids.note_recorded(slot, id, Instant::now());
     }
 
     async fn read(&self, reconcile: Reconcile, slot: &Slot) -> Result<Value, AwsError> {
