@@ -35,6 +35,8 @@ pub fn reference(cluster: &HostedCluster) -> ClusterRef {
 
 /// How long until custom resources that are not listed yet are looked up again. No event follows where there are none.
 const UNLISTED_RETRY: Duration = Duration::from_secs(5);
+/// How long until a list that fails is looked at again, once a HostedCluster says so.
+const FAILING_RETRY: Duration = Duration::from_secs(60);
 
 /// Sums up the conditions of the custom resources of one kind.
 pub struct Aggregator<R: ServedResource> {
@@ -70,14 +72,14 @@ impl<R: ServedResource + AggregatedResource> Aggregator<R> {
         namespace: &str,
     ) -> Result<Requeue, ReconcileError> {
         let resync = Requeue::new(self.cx.runtime.resync, Requeue::RESYNC);
-        let retry = Requeue::new(UNLISTED_RETRY, Requeue::LIST_DUE);
+        let retry = |after| Requeue::new(after, Requeue::LIST_DUE);
         if !R::concerns(&cached.spec) {
             return Ok(resync);
         }
         let (resync, why) = match (self.cx.resources.listed(), self.health.failing_list(R::WATCHED)) {
             (true, _) => (resync, None),
-            (false, Some(why)) => (retry, Some(why)),
-            (false, None) => return Ok(retry),
+            (false, Some(why)) => (retry(FAILING_RETRY), Some(why)),
+            (false, None) => return Ok(retry(UNLISTED_RETRY)),
         };
         let Some(hosted) = within(self.api(cluster).get_opt(&cluster.name)).await? else {
             return Ok(resync);

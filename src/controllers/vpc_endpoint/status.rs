@@ -31,7 +31,15 @@ pub(super) fn after_build(cr: &AWSEndpointService, decision: &Decision, outcomes
     let endpoint = decision.steps.iter().rfind(|step| step.kind == Kind::VpcEndpoint);
     let named = endpoint.and_then(Step::ready).and_then(dns_name).is_some();
     let ready = named && records.is_none_or(|step| step.ready().is_some());
-    let condition = match blocking_problem(decision, decision.steps.iter().zip(outcomes), failure) {
+    // A record that is not desired any more and leads elsewhere is another's: nothing is wrong with the path.
+    let is_anothers =
+        |step: &Step| step.kind == Kind::Records && step.left() && !records.is_some_and(|own| own.key == step.key);
+    let steps = decision
+        .steps
+        .iter()
+        .zip(outcomes)
+        .filter(|(step, _)| !is_anothers(step));
+    let condition = match blocking_problem(decision, steps, failure) {
         None if ready => NewCondition::holds(KIND, "", None),
         None => fails(
             KIND,

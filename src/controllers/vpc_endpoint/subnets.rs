@@ -74,6 +74,11 @@ fn by_zone(
     zones: &HashMap<String, String>,
     service_zones: Option<&BTreeSet<String>>,
 ) -> Result<ChosenSubnets, Problem> {
+    // AWS keeps a subnet in which there is an interface: such an answer is not of now.
+    let in_use: BTreeSet<String> = named.intersection(attached).cloned().collect();
+    if in_use.iter().any(|id| !zones.contains_key(id)) {
+        return Ok(unzoned(in_use));
+    }
     let mut chosen: BTreeMap<&String, &String> = BTreeMap::new();
     let mut left_out = Vec::new();
     for id in named {
@@ -144,6 +149,7 @@ mod tests {
     #[case::attached_of_a_zone("b,c", "c", None, Ok("c"), &[])]
     #[case::attached_but_not_named("b", "c", None, Ok("b"), &[])]
     #[case::unknown_is_left_out("a,x", "", None, Ok("a"), &["x is not in the VPC of the cluster"])]
+    #[case::attached_that_the_answer_lacks("a,x", "x", None, Ok("x"), &[])]
     #[case::only_unknown("x", "", None, Err(Reason::NoSubnets), &[])]
     #[case::zone_that_the_service_lacks(
         "a,b", "", Some("az1"), Ok("a"), &["b is in az2, in which the load balancer is not"])]

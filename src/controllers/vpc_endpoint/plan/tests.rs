@@ -9,8 +9,9 @@ use crate::controllers::vpc_endpoint::samples::{
     CLUSTER_ID, DNS_NAME, ENDPOINT, GROUP, SERVICE, Sample, VPC, ZONE, account, endpoint, endpoint_slot, group,
     group_slot, records, records_slot,
 };
+use crate::controllers::vpc_endpoint::status::after_build;
 use crate::engine::failure::Class;
-use crate::engine::plan::{Verb, Why};
+use crate::engine::plan::{Outcome, Verb, Why};
 
 const OTHER_SERVICE: &str = "com.amazonaws.vpce.us-east-1.vpce-svc-0fedcba9876543210";
 
@@ -305,6 +306,9 @@ fn undesired_record_is_deleted_and_then_forgotten() {
     let decision = build(sample.basis()).unwrap();
     assert_eq!(writes(&decision), []);
     assert_eq!(intent_of(&decision).record_names, ["*.apps.example.hypershift.local"]);
+    let outcomes = vec![Outcome::Nothing; decision.steps.len()];
+    let report = after_build(&sample.cr, &decision, &outcomes);
+    assert_eq!(report.conditions[0].reason, Reason::AWSSuccess, "{report:?}");
 }
 
 #[test]
