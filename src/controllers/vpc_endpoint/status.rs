@@ -33,7 +33,7 @@ pub(super) fn after_build(cr: &AWSEndpointService, decision: &Decision, outcomes
     let ready = named && records.is_none_or(|step| step.ready().is_some());
     // A record that is not desired any more and leads elsewhere is another's: nothing is wrong with the path.
     let is_anothers =
-        |step: &Step| step.kind == Kind::Records && step.left() && !records.is_some_and(|own| own.key == step.key);
+        |step: &Step| step.kind == Kind::Records && step.left() && records.is_none_or(|own| own.key != step.key);
     let steps = decision
         .steps
         .iter()
