@@ -49,12 +49,12 @@ pub(super) async fn run(preset: Preset, program: &Path) -> Result<Report> {
     Ok(life.report)
 }
 
-/// How long AWS takes from the Service to an available endpoint, in seconds: the load balancer, the answer to the
-/// creation of the endpoint, the endpoint.
+/// How long the simulated AWS takes from the Service to an available endpoint, in seconds: the load balancer, then the
+/// endpoint, whose creation is answered while it is pending.
 fn of_aws(preset: Preset) -> f64 {
     match preset {
         Preset::Fast => 1.0,
-        Preset::Recorded => 150.0 + 30.0 + 60.0,
+        Preset::Recorded => 150.0 + 60.0,
     }
 }
 
