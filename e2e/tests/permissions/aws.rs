@@ -8,8 +8,7 @@ use e2e::aws_sim::{AwsCall, CPO, CPO_ROLE, GUEST_ADMINISTRATOR, HO, HO_ROLE, shi
 use e2e::azure_sim::Preset;
 use e2e::hyperlink::aws::lease;
 use e2e::hyperlink::{Hyperlink, Role};
-use e2e::{AwsEnv, eventually, roles, scenario};
-use k8s_openapi::api::coordination::v1::Lease;
+use e2e::{AwsEnv, eventually, scenario};
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -17,7 +16,7 @@ use serde_json::{Value, json};
 use crate::SOON;
 use crate::granted::granted_by;
 use crate::used::{audit, used_rights};
-use crate::whole_life::differences;
+use crate::whole_life::{differences, take_over};
 
 /// What HyperShift's policies allow and Hyperlink never asks for.
 const NOT_USED: [&str; 3] = [
@@ -121,9 +120,9 @@ async fn whole_life(env: &AwsEnv) -> Result<AwsHostedCluster> {
     cluster.create_objects(env).await?;
     is_up(env, &cluster).await?;
     let second_ho = start(env, Role::Ho, "second-ho", &cluster).await?;
-    take_over(env, ho, &lease_of(Role::Ho, &cluster)).await?;
+    take_over(env.client()?, ho, &lease_of(Role::Ho, &cluster)).await?;
     let second_cpo = start(env, Role::Cpo, "second-cpo", &cluster).await?;
-    take_over(env, cpo, &lease_of(Role::Cpo, &cluster)).await?;
+    take_over(env.client()?, cpo, &lease_of(Role::Cpo, &cluster)).await?;
 
     is_in_karpenters_subnet(env, &cluster, &second).await?;
     has_a_stale_rule(env).await?;
@@ -143,21 +142,6 @@ async fn is_up(env: &AwsEnv, cluster: &AwsHostedCluster) -> Result<()> {
         .has_condition(env, "AWSEndpointAvailable", success, SOON)
         .await?;
     cluster.becomes_reachable(env, SOON).await
-}
-
-/// Stops the leader and waits until the standby holds the lease.
-async fn take_over(env: &AwsEnv, leader: Hyperlink, lease: &str) -> Result<()> {
-    let leases: Api<Lease> = Api::namespaced(env.client()?, roles::NAMESPACE);
-    let holder =
-        async || -> Result<Option<String>> { Ok(leases.get(lease).await?.spec.and_then(|spec| spec.holder_identity)) };
-    let before = holder().await?;
-    leader.stop().await?;
-    eventually(&format!("a standby holds {lease}"), SOON, || async {
-        let now = holder().await?.filter(|now| !now.is_empty());
-        ensure!(now.is_some() && now != before, "{now:?}");
-        Ok(())
-    })
-    .await
 }
 
 /// Has Karpenter's operator name a subnet, and waits until the endpoint is in it.

@@ -77,8 +77,8 @@ async fn whole_life(test_env: &TestEnv) -> Result<()> {
     let third = Hyperlink::start(test_env, Role::Cpo, "cpo-2", &flags).await?;
     second.ready(SOON).await?;
     third.ready(SOON).await?;
-    take_over(test_env, first, "hyperlink-ho").await?;
-    take_over(test_env, cpo, "hyperlink-cpo").await?;
+    take_over(test_env.client()?, first, "hyperlink-ho").await?;
+    take_over(test_env.client()?, cpo, "hyperlink-cpo").await?;
 
     let record = format!("{}/A/api", cluster.zones()[0]);
     for drifted in [record, cluster.endpoint(), cluster.link_service(test_env)] {
@@ -189,8 +189,8 @@ async fn connect_somebody_else(test_env: &TestEnv, cluster: &HostedCluster) -> R
 }
 
 /// Stops the leader and waits until the standby holds the lease.
-async fn take_over(test_env: &TestEnv, leader: Hyperlink, lease: &str) -> Result<()> {
-    let leases: Api<Lease> = Api::namespaced(test_env.client()?, roles::NAMESPACE);
+pub(crate) async fn take_over(client: kube::Client, leader: Hyperlink, lease: &str) -> Result<()> {
+    let leases: Api<Lease> = Api::namespaced(client, roles::NAMESPACE);
     let holder =
         async || -> Result<Option<String>> { Ok(leases.get(lease).await?.spec.and_then(|spec| spec.holder_identity)) };
     let before = holder().await?;
