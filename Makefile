@@ -30,9 +30,8 @@ check: ## format, lints, documentation, licences and sources, generated files, t
 	$(CARGO) clippy --locked --workspace --all-targets -- --deny warnings
 	# Those that `make test` leaves out are not among all targets.
 	$(CARGO) clippy --locked --workspace --test image --test monitoring --test node -- --deny warnings
-	# Workspaces of their own, with lock files of their own.
-	$(CARGO) clippy --locked --manifest-path fuzz/Cargo.toml --target-dir $${CARGO_TARGET_DIR:-target} -- --deny warnings
-	$(CARGO) clippy --locked --manifest-path e2e/armsim/fuzz/Cargo.toml --target-dir $${CARGO_TARGET_DIR:-target} \
+	# A workspace of its own, with a lock file of its own.
+	$(CARGO) clippy --locked --manifest-path fuzz/Cargo.toml --workspace --target-dir $${CARGO_TARGET_DIR:-target} \
 		-- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items
 	hack/cargo-deny --locked --workspace check bans licenses sources
