@@ -4,7 +4,9 @@
 //! plain cluster does not. Without [`crate::node`] no Pod ever runs in this cluster. The simulator's cloud controller
 //! provides load balancers.
 
+mod pool;
 mod programs;
+mod stored;
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -17,6 +19,7 @@ use kube::api::{Api, DynamicObject};
 use tokio::sync::OnceCell;
 
 pub(crate) use self::programs::KUBELET_CLIENT;
+use self::stored::{Etcd, Revisions};
 use crate::crds::Platform;
 use crate::kubeconfig::Access;
 use crate::pki::Authority;
@@ -39,6 +42,10 @@ pub struct ControlPlane {
     admin: Access,
     server: String,
     listens: Listens,
+    platform: Platform,
+    etcd: Etcd,
+    /// What etcd held at the end of the start.
+    initial: Revisions,
     pki: Authority,
     dir: RunDir,
 }
@@ -140,13 +147,16 @@ impl ControlPlane {
             pki: &pki,
             listens,
         };
-        let (etcd, etcd_url) = starting.etcd()?;
-        let apiserver = starting.apiserver(&etcd_url, port)?;
+        let (etcd_process, etcd) = starting.etcd()?;
+        let apiserver = starting.apiserver(&etcd, port)?;
         let mut this = Self {
-            processes: vec![apiserver, etcd],
+            processes: vec![apiserver, etcd_process],
             admin,
             server,
             listens,
+            platform,
+            etcd,
+            initial: Revisions::new(),
             pki,
             dir,
         };
@@ -158,6 +168,7 @@ impl ControlPlane {
         let manager = this.starting(programs).controller_manager()?;
         this.processes.insert(0, manager);
         this.controllers_work().await.inspect_err(|_| this.keep_logs())?;
+        this.initial = this.etcd.revisions(&this.pki).await?;
         Ok(this)
     }
 

@@ -14,6 +14,9 @@ use crate::Target;
 use crate::process::{Process, Program};
 use crate::test_env::Credential;
 
+/// Longer than the defaults: the API server of a busy machine may not answer for ten seconds.
+pub(crate) const PATIENT_LEASE: [(&str, &str); 2] = [("lease-duration", "30s"), ("lease-renew-deadline", "25s")];
+
 /// How long a start may take, also for a program that is emulated.
 const START: Duration = Duration::from_secs(60);
 
@@ -106,6 +109,7 @@ impl Hyperlink {
             ("lease-namespace", &lease_namespace),
             ("metrics-bind", "127.0.0.1:0"),
         ];
+        let own = own.into_iter().chain(PATIENT_LEASE);
         let given = |name: &str| flags.iter().any(|(flag, _)| *flag == name);
         let scopes = target.dir().join("allow-scopes.json");
         let for_many = role == Role::Cpo && !given("namespace");
@@ -113,7 +117,7 @@ impl Hyperlink {
             std::fs::write(&scopes, allow_guest_subscription(target).to_string())?;
         }
         let scopes = scopes.to_string_lossy();
-        let own = own.into_iter().chain(for_many.then_some(("allow-scopes", &*scopes)));
+        let own = own.chain(for_many.then_some(("allow-scopes", &*scopes)));
         let own = own.filter(|(flag, _)| !given(flag));
         let flags: Vec<_> = own.chain(flags.iter().copied()).collect();
         let program = Program::new(program).without_our_environment().arg("run");

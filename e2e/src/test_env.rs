@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::azure_sim::{self, AzureSim, Preset};
 use crate::control_plane::Listens;
+use crate::crds::Platform;
 use crate::hyperlink::Role;
 use crate::run_dir::RunDir;
 use crate::{ControlPlane, Target, roles};
@@ -236,7 +237,10 @@ impl TestEnv {
     ) -> Result<Self> {
         let dir = RunDir::new("ground")?;
         let armsim = crate::binaries::executable("armsim")?;
-        let control_plane = ControlPlane::start_at(listens).await?;
+        let control_plane = match listens {
+            Listens::OnLoopback => ControlPlane::lent(Platform::Azure).await?,
+            Listens::ForNodes(_) => Arc::new(ControlPlane::start_at(listens).await?),
+        };
         roles::install(&control_plane).await?;
         control_plane.service_account(WORKLOAD.0, WORKLOAD.1).await?;
         let token = control_plane.token(WORKLOAD.0, WORKLOAD.1, Some("openshift")).await?;
@@ -255,7 +259,7 @@ impl TestEnv {
         );
         Ok(Self {
             azure_sim,
-            control_plane: Arc::new(control_plane),
+            control_plane,
             target,
         })
     }

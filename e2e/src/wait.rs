@@ -12,7 +12,7 @@ use anyhow::{Result, anyhow};
 use rustix::time::{ClockId, clock_gettime};
 
 /// The pause between two probes. Each probe is work for servers that many tests probe at once.
-const INTERVAL: Duration = Duration::from_millis(100);
+const INTERVAL: Duration = Duration::from_millis(250);
 
 /// Repeats `probe` until it returns `Ok`, for at most `timeout` on a machine without other load.
 ///

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use e2e::crds::Platform;
 use e2e::process::is_running;
 use e2e::run_dir::KEEP;
 use e2e::{ControlPlane, eventually, scenario};
@@ -150,6 +151,37 @@ fn client_that_trusts_another_authority_gets_no_connection() {
         let access = e2e::kubeconfig::Access::write(&path, control_plane.server(), stranger.pem(), "x", "x").await?;
         let error = access.client()?.apiserver_version().await.unwrap_err();
         ensure!(format!("{error:?}").contains("InvalidCertificate"), "{error:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn next_test_finds_nothing_of_the_one_before() {
+    scenario(async {
+        let lent = ControlPlane::lent(Platform::Azure).await?;
+        let pids = lent.pids();
+        let before = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "before"}});
+        let held = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "held", "namespace": "before", "finalizers": ["example.com/held"]}});
+        lent.apply_yaml(&format!("{before}\n---\n{held}")).await?;
+        drop(lent);
+
+        let lent = ControlPlane::lent(Platform::Azure).await?;
+        ensure!(lent.pids() == pids, "another control plane");
+        ensure!(!std::fs::read_to_string(lent.audit_log())?.contains("\"held\""));
+        let client = lent.client()?;
+        ensure!(Api::<Namespace>::all(client.clone()).get_opt("before").await?.is_none());
+        let left = Api::<ConfigMap>::all(client.clone())
+            .list(&ListParams::default())
+            .await?;
+        ensure!(left.iter().all(|one| one.metadata.name.as_deref() != Some("held")));
+
+        e2e::crds::serve_hosted_clusters(&client, false).await?;
+        drop((client, lent));
+        ensure!(
+            ControlPlane::lent(Platform::Azure).await?.pids() != pids,
+            "its CRDs have changed"
+        );
         Ok(())
     });
 }

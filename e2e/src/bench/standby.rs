@@ -48,8 +48,12 @@ pub(super) async fn run(preset: Preset, program: &Path) -> Result<Vec<Figure>> {
     ])
 }
 
+/// Those of the program, which other tests' processes do not have.
+const DEFAULT_LEASE: [(&str, &str); 2] = [("lease-duration", "15s"), ("lease-renew-deadline", "10s")];
+
 async fn standby(program: &Path, test_env: &TestEnv, number: usize) -> Result<Hyperlink> {
-    let process = Hyperlink::start_program(program, test_env, Role::Ho, &format!("ho-{number}"), &[]).await?;
+    let process =
+        Hyperlink::start_program(program, test_env, Role::Ho, &format!("ho-{number}"), &DEFAULT_LEASE).await?;
     process.ready(SOON).await?;
     Ok(process)
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
+use super::stored::Etcd;
 use super::{ControlPlane, Listens, free_port};
 use crate::node::{NODE, SERVICE_NETWORK};
 use crate::pki::{Authority, write_signing_key};
@@ -16,6 +17,9 @@ kind: Policy
 omitStages: [RequestReceived]
 rules: [{level: Metadata}]
 ";
+
+/// Collect garbage a third as often as by default: a fifth less work, for 180 MiB more of the API server.
+const GOGC: &str = "300";
 
 /// The first address of [`SERVICE_NETWORK`], which the API server has as a Service.
 const KUBERNETES: &str = "10.96.0.1";
@@ -72,7 +76,7 @@ pub(super) struct Starting<'a> {
 }
 
 impl Starting<'_> {
-    pub(super) fn etcd(&self) -> Result<(Process, String)> {
+    pub(super) fn etcd(&self) -> Result<(Process, Etcd)> {
         let Self { programs, dir, pki, .. } = self;
         let tls = pki.sign("etcd", &[])?;
         let url = format!("https://127.0.0.1:{}", free_port()?);
@@ -90,11 +94,12 @@ impl Starting<'_> {
             .flag("trusted-ca-file", pki.file())
             // No data has to survive a crash of the machine.
             .flag("unsafe-no-fsync", "true")
+            .env("GOGC", GOGC)
             .spawn("etcd", dir)?;
-        Ok((process, url))
+        Ok((process, Etcd { url, client: tls }))
     }
 
-    pub(super) fn apiserver(&self, etcd: &str, port: u16) -> Result<Process> {
+    pub(super) fn apiserver(&self, etcd: &Etcd, port: u16) -> Result<Process> {
         let Self {
             programs,
             dir,
@@ -114,7 +119,7 @@ impl Starting<'_> {
             .flag("secure-port", port.to_string())
             .flag("tls-cert-file", &tls.certificate)
             .flag("tls-private-key-file", &tls.key)
-            .flag("etcd-servers", etcd)
+            .flag("etcd-servers", &etcd.url)
             .flag("etcd-cafile", pki.file())
             .flag("etcd-certfile", &tls.certificate)
             .flag("etcd-keyfile", &tls.key)
@@ -124,7 +129,8 @@ impl Starting<'_> {
             .flag("service-account-signing-key-file", &accounts)
             .flag("service-cluster-ip-range", SERVICE_NETWORK)
             .flag("audit-policy-file", &policy)
-            .flag("audit-log-path", dir.join("audit.log"));
+            .flag("audit-log-path", dir.join("audit.log"))
+            .env("GOGC", GOGC);
         let owners = "OwnerReferencesPermissionEnforcement";
         let program = match listens {
             Listens::OnLoopback => program
