@@ -28,7 +28,7 @@ fn cut_off_leader_stops_writing_and_the_standby_finishes() {
         delay_answers_to_writes(&test_env, &first, late).await?;
         let cluster = HostedCluster::new(&test_env, "cut").with_base_domain("apps.example.com");
         cluster.create(&test_env).await?;
-        writes(&test_env, &first).await?;
+        writes(&test_env, &first, 0).await?;
         pipe.cut();
         // The last renewal that was answered began before this.
         let deadline = Timestamp::now() + RENEW_DEADLINE;

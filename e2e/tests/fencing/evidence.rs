@@ -28,11 +28,12 @@ pub(crate) async fn calls(test_env: &TestEnv, candidate: &Candidate) -> Result<V
     Ok(calls)
 }
 
-/// Waits until a write of `candidate` is under way.
-pub(crate) async fn writes(test_env: &TestEnv, candidate: &Candidate) -> Result<()> {
+/// Waits until a write of `candidate` is under way that came after call `since`.
+pub(crate) async fn writes(test_env: &TestEnv, candidate: &Candidate, since: u64) -> Result<()> {
     eventually("it writes", SOON, async || {
         let calls = calls(test_env, candidate).await?;
-        ensure!(calls.iter().any(Call::is_write), "{} reads", calls.len());
+        let writes = |call: &Call| call.seq > since && call.is_write();
+        ensure!(calls.iter().any(writes), "{} calls", calls.len());
         Ok(())
     })
     .await

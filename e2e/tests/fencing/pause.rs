@@ -25,7 +25,7 @@ fn process_stopped_past_its_lease_sends_nothing_afterwards() {
         delay_answers_to_writes(&test_env, &first, 2_000).await?;
         let cluster = HostedCluster::new(&test_env, "paused").with_base_domain("apps.example.com");
         cluster.create(&test_env).await?;
-        writes(&test_env, &first).await?;
+        writes(&test_env, &first, 0).await?;
         first.process().signal("STOP")?;
         twin.leads().await?;
         let continued_at = Timestamp::now();

@@ -27,7 +27,7 @@ async fn stopped_in_a_write(test_env: &TestEnv, delay: Duration) -> Result<(Cand
     let _cpo = Candidate::start(test_env, Role::Cpo, Identity::First).await?;
     delay_answers_to_writes(test_env, &first, delay.as_millis() as u64).await?;
     HostedCluster::new(test_env, "stopped").create(test_env).await?;
-    writes(test_env, &first).await?;
+    writes(test_env, &first, 0).await?;
     first.process().signal("TERM")?;
     first.logs("stopping").await?;
     let (status, _) = first.hyperlink.page("/livez").await?;
@@ -74,7 +74,7 @@ fn clean_stop_ends_the_running_reconcile_and_hands_over() {
             "in order: {asked} {written} {released}"
         );
         ensure!(first.logged(BROKEN_OFF).is_err());
-        writes(&test_env, &twin).await
+        writes(&test_env, &twin, 0).await
     });
 }
 
@@ -97,6 +97,6 @@ fn reconcile_that_hangs_delays_the_stop_for_its_grace_only() {
             "{broken_off} {released}"
         );
         ensure!(first.logged("step").is_err(), "the write was not answered");
-        writes(&test_env, &twin).await
+        writes(&test_env, &twin, 0).await
     });
 }
