@@ -70,19 +70,19 @@ impl AwsEnv {
     ///
     /// As [`AwsEnv::local`].
     pub async fn local_with(preset: Preset, change: impl FnOnce(&mut Value)) -> Result<Self> {
-        let control_plane = ControlPlane::start_on(Platform::Aws).await?;
+        let control_plane = ControlPlane::lent(Platform::Aws).await?;
         create_infrastructure(&control_plane).await?;
-        Self::on(Arc::new(control_plane), preset, change).await
+        Self::on(control_plane, preset, change).await
     }
 
-    /// Starts a simulated AWS for the control plane of an environment with a simulated Azure. That has HyperShift's
-    /// kinds for clusters on AWS only after [`AwsEnv::install_kinds`].
+    /// Starts a simulated AWS, whose seed is changed first, for the control plane of an environment with a simulated
+    /// Azure. That has HyperShift's kinds for clusters on AWS only after [`AwsEnv::install_kinds`].
     ///
     /// # Errors
     ///
     /// As [`AwsEnv::local`].
-    pub async fn beside(test_env: &TestEnv, preset: Preset) -> Result<Self> {
-        Self::on(test_env.shared_control_plane(), preset, |_| {}).await
+    pub async fn beside(test_env: &TestEnv, preset: Preset, change: impl FnOnce(&mut Value)) -> Result<Self> {
+        Self::on(test_env.shared_control_plane(), preset, change).await
     }
 
     /// Installs HyperShift's kinds for clusters on AWS.
@@ -200,10 +200,19 @@ impl AwsEnv {
     ///
     /// AWS refuses the session.
     pub async fn cpo_session(&self) -> Result<Caller> {
-        let (namespace, name) = CPO_ACCOUNT;
-        let token = self.control_plane.token(namespace, name, Some(TOKEN_AUDIENCE)).await?;
+        let token = self.minted_token().await?;
         let (endpoint, ca_file) = (self.aws_sim.endpoint(), self.aws_sim.ca_file());
         Caller::role(endpoint, ca_file, aws_sim::CPO_ROLE, &token).await
+    }
+
+    /// A new token that [`aws_sim::CPO_ROLE`] trusts, as HyperShift's token minter writes it.
+    ///
+    /// # Errors
+    ///
+    /// The API server refuses.
+    pub async fn minted_token(&self) -> Result<String> {
+        let (namespace, name) = CPO_ACCOUNT;
+        self.control_plane.token(namespace, name, Some(TOKEN_AUDIENCE)).await
     }
 
     /// The longest time that a test waits for anything.

@@ -18,7 +18,7 @@ pub use self::seed::{
     ADMINISTRATOR, CPO, CPO_ROLE, GUEST, GUEST_ADMINISTRATOR, HO, HO_ROLE, HO_TWIN, Identity, MANAGEMENT, REGION,
     SHARED_ENDPOINTS_ROLE, SHARED_RECORDS_ROLE, VPC_OWNER, ZONE_PREFIX, seed, share_vpcs, shipped_policy,
 };
-pub(crate) use self::seed::{CPO_ACCOUNT, HO_ACCOUNT, TOKEN_AUDIENCE};
+pub(crate) use self::seed::{CPO_ACCOUNT, HO_ACCOUNT, TOKEN_AUDIENCE, web_identity};
 use self::seed::{MANAGEMENT_SUBNETS, MANAGEMENT_VPC};
 use crate::ControlPlane;
 use crate::azure_sim::Preset;

@@ -1,10 +1,13 @@
 //! The releases of the chart and the objects that they refer to: values for the simulated Azure, and helm.
 
-use std::path::PathBuf;
+mod aws;
+
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
+pub use self::aws::{BLUE_ROLE, InstalledOnAws};
 use crate::azure_sim::{CPO_CLIENT, HO_CLIENT};
 use crate::helm::{Helm, chart};
 use crate::hyperlink::{Hyperlink, Role};
@@ -17,6 +20,7 @@ use crate::{ControlPlane, TestEnv};
 pub const HOME: &str = "hyperlink-system";
 /// The Secret that an example names.
 pub const SECRET: &str = "hyperlink-azure";
+
 /// A test environment with the objects that the releases refer to.
 #[derive(Debug)]
 pub struct Installed {
@@ -39,16 +43,7 @@ impl Installed {
         };
         let credentials = std::fs::read_to_string(path)?;
         let authorities = test_env.azure().ca_file.as_ref().context("no authorities")?;
-        let authorities = std::fs::read_to_string(authorities)?;
-        let objects = [
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}}),
-            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": HOME, "name": SECRET},
-                "stringData": {"credentials": credentials}}),
-            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": HOME, "name": "authorities"},
-                "data": {"ca.pem": authorities}}),
-        ];
-        let objects = objects.map(|object| object.to_string()).join("\n---\n");
-        test_env.control_plane().apply_yaml(&objects).await?;
+        create_home(test_env.control_plane(), authorities, &[(SECRET, &credentials)]).await?;
         let helm = Helm::new(Some(test_env.control_plane().kubeconfig_path()))?;
         Ok(Self { test_env, helm })
     }
@@ -59,35 +54,15 @@ impl Installed {
     ///
     /// There is no such example.
     pub fn example(&self, name: &str) -> Result<Value> {
-        let text = std::fs::read_to_string(chart().join(format!("examples/{name}.yaml")))?;
-        let mut values: Value = serde_saphyr::from_str(&text)?;
         let azure = self.test_env.azure();
-        values["image"] = json!({"repository": "registry.example.com/hyperlink"});
-        for (setting, value) in [
+        let settings = [
             ("armEndpoint", azure.arm.as_str()),
             ("authority", &azure.authority),
             ("audience", &azure.audience),
-            ("caFile", "/etc/authorities/ca.pem"),
             ("resync", "2s"),
             ("recordResync", "2s"),
-        ] {
-            values["settings"][setting] = value.into();
-        }
-        for (list, item) in [
-            (
-                "extraVolumes",
-                json!({"name": "authorities", "configMap": {"name": "authorities"}}),
-            ),
-            (
-                "extraVolumeMounts",
-                json!({"name": "authorities", "mountPath": "/etc/authorities"}),
-            ),
-        ] {
-            let mut items = values[list].as_array().cloned().unwrap_or_default();
-            items.push(item);
-            values[list] = items.into();
-        }
-        Ok(values)
+        ];
+        example(name, &settings)
     }
 
     fn example_of_ho(&self, name: &str) -> Result<Value> {
@@ -148,22 +123,7 @@ impl Installed {
     ///
     /// helm fails.
     pub fn install(&self, release: &str, values: &Value) -> Result<()> {
-        let file: PathBuf = self.test_env.dir().join(format!("{release}.values.json"));
-        std::fs::write(&file, values.to_string())?;
-        let (chart, file) = (chart(), file.to_string_lossy().into_owned());
-        let chart = chart.to_string_lossy();
-        self.helm
-            .run(&[
-                "upgrade",
-                "--install",
-                release,
-                &chart,
-                "--namespace",
-                HOME,
-                "--values",
-                &file,
-            ])
-            .map(drop)
+        install(&self.helm, self.test_env.dir(), release, values)
     }
 
     /// A Pod of a release, to run as a process.
@@ -186,6 +146,65 @@ impl Installed {
     pub async fn run(&self, release: &str, name: &str, role: Role) -> Result<Hyperlink> {
         self.pod(release, name).await?.start(role, self.test_env.dir()).await
     }
+}
+
+/// Creates the namespace of the releases, the authorities that they trust, and Secrets with these files `credentials`.
+async fn create_home(control_plane: &ControlPlane, authorities: &Path, secrets: &[(&str, &str)]) -> Result<()> {
+    let authorities = std::fs::read_to_string(authorities)?;
+    let mut objects = vec![
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": HOME, "name": "authorities"},
+            "data": {"ca.pem": authorities}}),
+    ];
+    objects.extend(secrets.iter().map(|(name, credentials)| {
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": HOME, "name": name},
+            "stringData": {"credentials": credentials}})
+    }));
+    let objects: Vec<_> = objects.iter().map(Value::to_string).collect();
+    control_plane.apply_yaml(&objects.join("\n---\n")).await.map(drop)
+}
+
+/// The values of an example, with these settings and the authorities of [`HOME`].
+fn example(name: &str, settings: &[(&str, &str)]) -> Result<Value> {
+    let text = std::fs::read_to_string(chart().join(format!("examples/{name}.yaml")))?;
+    let mut values: Value = serde_saphyr::from_str(&text)?;
+    values["image"] = json!({"repository": "registry.example.com/hyperlink"});
+    for (setting, value) in settings.iter().chain(&[("caFile", "/etc/authorities/ca.pem")]) {
+        values["settings"][setting] = (*value).into();
+    }
+    for (list, item) in [
+        (
+            "extraVolumes",
+            json!({"name": "authorities", "configMap": {"name": "authorities"}}),
+        ),
+        (
+            "extraVolumeMounts",
+            json!({"name": "authorities", "mountPath": "/etc/authorities"}),
+        ),
+    ] {
+        let mut items = values[list].as_array().cloned().unwrap_or_default();
+        items.push(item);
+        values[list] = items.into();
+    }
+    Ok(values)
+}
+
+fn install(helm: &Helm, dir: &Path, release: &str, values: &Value) -> Result<()> {
+    let file = dir.join(format!("{release}.values.json"));
+    std::fs::write(&file, values.to_string())?;
+    let (chart, file) = (chart(), file.to_string_lossy().into_owned());
+    let chart = chart.to_string_lossy();
+    let arguments = [
+        "upgrade",
+        "--install",
+        release,
+        &chart,
+        "--namespace",
+        HOME,
+        "--values",
+        &file,
+    ];
+    helm.run(&arguments).map(drop)
 }
 
 /// Makes the identities trust the ServiceAccounts of the releases `ho` and `cpo`, by federated credentials.

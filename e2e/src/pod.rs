@@ -2,8 +2,8 @@
 //! that the API server has.
 //!
 //! There is no kubelet in the test control plane. So a mounted directory is one on this machine, and its path replaces
-//! the mount path in arguments and variables. Servers listen on loopback at a free port, and the API server is reached
-//! by a kubeconfig. This module plays the webhook of Azure workload identity too.
+//! the mount path in arguments, variables and mounted files. Servers listen on loopback at a free port, and the API
+//! server is reached by a kubeconfig. This module plays the webhook of Azure workload identity too.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -60,9 +60,14 @@ impl Pod {
         let container = spec.containers.iter().find(|one| one.name == CONTAINER);
         let container = container.context("no container of ours")?;
         let dir = dir.join(name);
-        let mut mounts = mounts(&client, namespace, &spec, container, &dir).await?;
         let account = spec.service_account_name.as_deref().unwrap_or("default");
         let access = control_plane.service_account(namespace, account).await?;
+        let volumes = Volumes {
+            control_plane,
+            namespace,
+            account,
+        };
+        let mut mounts = volumes.mount(&spec, container, &dir).await?;
 
         let mut variables = container.env.clone().unwrap_or_default();
         let metadata = template.metadata.unwrap_or_default();
@@ -171,39 +176,56 @@ fn value(variable: &EnvVar, namespace: &str, pod: &str) -> Result<String> {
     }
 }
 
-/// Writes the files of all mounted volumes; returns the directory for each mount path.
-async fn mounts(
-    client: &kube::Client,
-    namespace: &str,
-    pod: &PodSpec,
-    container: &Container,
-    dir: &Path,
-) -> Result<BTreeMap<String, PathBuf>> {
-    let mut mounts = BTreeMap::new();
-    for mount in container.volume_mounts.iter().flatten() {
-        let volume = pod.volumes.iter().flatten().find(|volume| volume.name == mount.name);
-        let directory = dir.join(&mount.name);
-        std::fs::create_dir_all(&directory)?;
-        for (name, content) in files(client, namespace, volume.context("no such volume")?).await? {
-            std::fs::write(directory.join(name), content)?;
-        }
-        mounts.insert(mount.mount_path.clone(), directory);
-    }
-    Ok(mounts)
+/// Where the files of volumes come from.
+struct Volumes<'a> {
+    control_plane: &'a ControlPlane,
+    namespace: &'a str,
+    account: &'a str,
 }
 
-async fn files(client: &kube::Client, namespace: &str, volume: &Volume) -> Result<BTreeMap<String, Vec<u8>>> {
-    if let Some(name) = volume.secret.as_ref().and_then(|secret| secret.secret_name.as_ref()) {
-        let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
-        let data = secrets.get(name).await?.data.unwrap_or_default();
-        Ok(data.into_iter().map(|(name, content)| (name, content.0)).collect())
-    } else if let Some(map) = &volume.config_map {
-        let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
-        let data = maps.get(&map.name).await?.data.unwrap_or_default();
-        Ok(data.into_iter().map(|(name, text)| (name, text.into_bytes())).collect())
-    } else if volume.empty_dir.is_some() {
-        Ok(BTreeMap::new())
-    } else {
-        bail!("{volume:?}")
+impl Volumes<'_> {
+    /// Writes the files of all mounted volumes; returns the directory for each mount path.
+    async fn mount(&self, pod: &PodSpec, container: &Container, dir: &Path) -> Result<BTreeMap<String, PathBuf>> {
+        let mounted = || container.volume_mounts.iter().flatten();
+        let mounts = mounted().map(|mount| (mount.mount_path.clone(), dir.join(&mount.name)));
+        let mounts: BTreeMap<_, _> = mounts.collect();
+        for mount in mounted() {
+            let volume = pod.volumes.iter().flatten().find(|volume| volume.name == mount.name);
+            let directory = dir.join(&mount.name);
+            std::fs::create_dir_all(&directory)?;
+            for (name, text) in self.files(volume.context("no such volume")?).await? {
+                std::fs::write(directory.join(name), on_this_machine(&text, &mounts))?;
+            }
+        }
+        Ok(mounts)
+    }
+
+    async fn files(&self, volume: &Volume) -> Result<BTreeMap<String, String>> {
+        let (client, namespace) = (self.control_plane.client()?, self.namespace);
+        if let Some(name) = volume.secret.as_ref().and_then(|secret| secret.secret_name.as_ref()) {
+            let secrets: Api<Secret> = Api::namespaced(client, namespace);
+            let data = secrets.get(name).await?.data.unwrap_or_default();
+            let texts = data
+                .into_iter()
+                .map(|(name, content)| Ok((name, String::from_utf8(content.0)?)));
+            texts.collect()
+        } else if let Some(map) = &volume.config_map {
+            let maps: Api<ConfigMap> = Api::namespaced(client, namespace);
+            Ok(maps.get(&map.name).await?.data.unwrap_or_default())
+        } else if let Some(projected) = &volume.projected {
+            let mut tokens = BTreeMap::new();
+            for source in projected.sources.iter().flatten() {
+                let asked = source.service_account_token.as_ref();
+                let asked = asked.with_context(|| format!("{source:?}"))?;
+                let audience = asked.audience.as_deref();
+                let token = self.control_plane.token(namespace, self.account, audience).await?;
+                tokens.insert(asked.path.clone(), token);
+            }
+            Ok(tokens)
+        } else if volume.empty_dir.is_some() {
+            Ok(BTreeMap::new())
+        } else {
+            bail!("{volume:?}")
+        }
     }
 }

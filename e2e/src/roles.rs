@@ -48,9 +48,10 @@ pub async fn install_in(access: &Access, dir: &Path, namespace: &str, prefix: &s
 pub async fn install_on_aws(control_plane: &ControlPlane, role: Role, lease: &str) -> Result<Access> {
     let account = format!("{}-aws", role.as_str());
     let access = control_plane.service_account(NAMESPACE, &account).await?;
-    let file = format!("role-{account}.yaml");
     let admin = control_plane.admin();
-    apply(admin, &file, "ClusterRole", &account, NAMESPACE, "").await?;
+    for file in files_on_aws(role) {
+        apply(admin, file, "ClusterRole", &account, NAMESPACE, "").await?;
+    }
     install_lease(admin, &account, lease, NAMESPACE, "").await?;
     Ok(access)
 }
@@ -63,9 +64,18 @@ pub async fn install_on_aws(control_plane: &ControlPlane, role: Role, lease: &st
 /// As [`install`].
 pub async fn add_aws(control_plane: &ControlPlane, role: Role, lease: &str) -> Result<()> {
     let (admin, account) = (control_plane.admin(), role.as_str());
-    let file = format!("role-{account}-aws.yaml");
-    apply(admin, &file, "ClusterRole", account, NAMESPACE, "").await?;
+    for file in files_on_aws(role) {
+        apply(admin, file, "ClusterRole", account, NAMESPACE, "").await?;
+    }
     install_lease(admin, account, lease, NAMESPACE, "").await
+}
+
+/// The shipped files of a role for clusters on AWS, one process for many of them included.
+fn files_on_aws(role: Role) -> &'static [&'static str] {
+    match role {
+        Role::Ho => &["role-ho-aws.yaml"],
+        Role::Cpo => &["role-cpo-aws.yaml", "role-cpo-many-aws.yaml"],
+    }
 }
 
 /// Gives a role the rights for the lease of this name.

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use hyperlink_engine::client::Reconcile;
-use hyperlink_engine::failure::{Class, Failure, NOT_READ_YET};
-use hyperlink_engine::lists::{Asked, LIST_ENDS_IN, Lists, in_time, patience};
+use hyperlink_engine::lists::Lists;
 use tokio::time::Instant;
 
 use super::kinds::Kind;
@@ -39,35 +38,11 @@ impl Frontends {
         let provider = spec.provider;
         let name = spec.path.join("/");
         let path = format!("/subscriptions/{subscription}{group_part}/providers/{provider}/{name}");
-        // A list that was started after this call is new enough, however long it took.
-        let since = Instant::now().checked_sub(max_age);
-        let shared = self.0.at(&lower(&path));
-        let patience = if reconcile.urgency.is_awaited() {
-            // There is no other way to a frontend, and the reader gives up in time.
-            LIST_ENDS_IN + Duration::from_secs(1)
-        } else {
-            patience(reconcile.urgency)
+        let call = async |_| {
+            let bodies = client.list(reconcile, Kind::LoadBalancer, subscription, &path).await;
+            bodies.map(|found| internal_frontends(&found))
         };
-        let asked = shared.ask(since, ArmError::delay, patience);
-        let (observed, list) = match asked.await {
-            Asked::Known(known) => known,
-            Asked::Pending => {
-                let pending = ArmError::own(Class::Throttled, NOT_READ_YET);
-                return (Instant::now(), Err(pending.with_retry_after(LIST_ENDS_IN)));
-            }
-            Asked::Reader(reader) => {
-                let bodies = in_time(client.list(reconcile, Kind::LoadBalancer, subscription, &path));
-                reader
-                    .read(async { bodies.await.map(|found| internal_frontends(&found)) })
-                    .await
-            }
-        };
-        let list = list.map_err(|error| ArmError {
-            retry_after: Some(shared.retry_wait(&error)),
-            lasting: shared.fails_for_long(),
-            exact: true,
-            ..error
-        });
-        (observed, list)
+        let address = lower(&path);
+        self.0.get(&address, reconcile.urgency, max_age, call).await
     }
 }

@@ -11,6 +11,7 @@ use crate::engine::failure::Failure;
 use crate::engine::plan::{Outcome, Step, Why};
 use crate::hypershift::intent::OwnFields;
 use crate::hypershift::problem::Problem;
+use crate::runtime::event::Event;
 use crate::runtime::requeue::Requeue;
 
 /// Whether a custom resource is built, torn down or left alone.
@@ -59,9 +60,15 @@ pub struct Decision<C: Cloud> {
     pub steps: Vec<Step<C>>,
     /// What prevents all steps.
     pub problem: Option<Problem>,
-    /// What is left out of it, and why, in words for an Event.
+    /// What is left out of it, and why, in words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
+    /// What stands, and what is over, by topic, for Events. Nothing is known now of a topic that is not named.
+    #[serde(skip)]
+    pub standing: Vec<(&'static str, Option<Event>)>,
+    /// Whether what is recorded names something that is gone: the intent is recorded again, though nothing is written.
+    #[serde(skip)]
+    pub forgets: bool,
     /// Whether nothing at all is to be touched, not even the status.
     pub paused: bool,
     /// What to record on the object before the first write.

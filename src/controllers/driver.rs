@@ -163,6 +163,9 @@ async fn record_once<R: ServedResource>(
 
 /// Removes the role's finalizer and intent in one guarded patch, then forgets the resources of `steps` and emits
 /// `events`, which report what became of them. A patch that fails is repeated with what was observed until then.
+///
+/// What is left to others, and what was gone without a delete from here, is not forgotten: the object may have named a
+/// resource that another one has, and that one needs to know what was written and refused.
 pub async fn release<R: ServedResource>(
     cx: &Context<R>,
     cr: R,
@@ -173,7 +176,10 @@ pub async fn release<R: ServedResource>(
     let finalizer = R::finalizer(cx.role);
     let patch = intent::release_patch(&cr, cx.role, finalizer);
     let released = patch_object(cx, &cr, &patch).await?;
-    steps.iter().for_each(|step| cx.cloud.observations.forget(&step.key));
+    let observations = &cx.cloud.observations;
+    let is_anothers = |step: &Step<R::Cloud>| step.left() || (step.gone() && !observations.is_deleted(&step.key));
+    let own = steps.iter().filter(|step| !is_anothers(step));
+    own.for_each(|step| observations.forget(&step.key));
     tracing::info!(namespace = cr.namespace(), name = cr.name_any(), finalizer, "released");
     cx.runtime.events.emit(&event_targets(&released, also), events).await;
     Ok(released)

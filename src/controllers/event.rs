@@ -76,10 +76,12 @@ pub fn left<C: Cloud>(decision: &Decision<C>) -> Vec<Event> {
         };
         format!("{} {} stays: {why}", step.kind.label(), step.key)
     });
+    let left_out = decision.left_out.iter().cloned();
     let not_found = decision.not_found.iter();
     let not_found = not_found.map(|what| format!("{what} may be left: nothing tells where it is"));
     stays
         .chain(not_found)
+        .chain(left_out)
         .map(|note| Event::new(What::Released, note))
         .collect()
 }
@@ -156,10 +158,9 @@ fn trouble(condition: &NewCondition) -> Option<What> {
     }
 }
 
-/// The Event about subnets that are left out, if any are.
+/// The Event about what is left out, if anything is.
 pub fn left_out(reasons: &[String]) -> Option<Event> {
-    let note = || format!("subnets left out: {}", reasons.join("; "));
-    (!reasons.is_empty()).then(|| Event::new(What::Refused, note()))
+    (!reasons.is_empty()).then(|| Event::new(What::Refused, reasons.join("; ")))
 }
 
 #[cfg(test)]

@@ -35,6 +35,8 @@ pub struct Facts<C: ServedCloud> {
     pub fresh_reads: HashSet<C::Key>,
     /// How long absent resources have been absent, as far as this process has observed.
     pub gone_for: HashMap<C::Key, Duration>,
+    /// How the last write of absent resources failed, if it did.
+    pub failing: HashMap<C::Key, C::Error>,
     /// What lists have shown.
     pub lists: C::ListFacts,
 }
@@ -47,6 +49,7 @@ impl<C: ServedCloud> Default for Facts<C> {
             surely_gone: HashSet::default(),
             fresh_reads: HashSet::default(),
             gone_for: HashMap::default(),
+            failing: HashMap::default(),
             lists: C::ListFacts::default(),
         }
     }

@@ -82,6 +82,10 @@ async fn read_single<R: ServedResource>(
         // An earlier read may have shown it otherwise.
         facts.proven.remove(id);
         facts.surely_gone.remove(id);
+        facts.failing.remove(id);
+        if let (Observed::Absent, Some(error)) = (observed, observations.failing(id)) {
+            facts.failing.insert(id.clone(), error);
+        }
         match observed {
             Observed::Found(body) if observations.is_proven(id, body) => drop(facts.proven.insert(id.clone())),
             Observed::Absent if observations.surely_gone(id) => drop(facts.surely_gone.insert(id.clone())),

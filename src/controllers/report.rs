@@ -1,15 +1,17 @@
 //! What a reconcile reports on the custom resource: conditions and plain status fields. Data, and the pure rules of
 //! writing them.
 
+mod patches;
+
 use std::time::Instant;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value, json};
 
+pub use self::patches::{conditions_patch, fields_patch, status_patch};
 use crate::api::prune::{is_known_finalizer, read_message, read_part};
 use crate::api::{ConditionType, Reason, Role, Status};
-use crate::controllers::cloud::ServedCloud;
 use crate::controllers::contention::PublishedConditions;
 use crate::controllers::custom_resource::CustomResource;
 use crate::hypershift::conditions::{self, NewCondition};
@@ -70,40 +72,6 @@ pub fn fails_unless_unread(cr: &impl CustomResource, kind: ConditionType, proble
         },
         _ => fails(kind, problem, generation),
     }
-}
-
-/// Whether a field is as desired. Ids are compared as the cloud does, or two writers that spell one differently would
-/// wake each other for ever.
-fn field_matches<C: ServedCloud>(name: &str, current: &Value, desired: &Value) -> bool {
-    match (current.as_str(), desired.as_str()) {
-        (Some(current), Some(desired)) if name.ends_with("ID") => C::is_same(current, desired),
-        _ => current == desired,
-    }
-}
-
-/// The merge patch for the plain fields that differ, if any do.
-pub fn fields_patch<R: CustomResource>(cr: &R, report: &Report) -> Option<Value> {
-    let current = cr.status_fields();
-    let mut fields = report.fields.clone();
-    fields.retain(|name, desired| !field_matches::<R::Cloud>(name, current.get(name).unwrap_or(&Value::Null), desired));
-    if fields.is_empty() {
-        return None;
-    }
-    Some(json!({"metadata": {"resourceVersion": cr.meta().resource_version}, "status": fields}))
-}
-
-/// The server-side apply of all conditions of the role, if more than time differs.
-pub fn conditions_patch<R: CustomResource>(cr: &R, own: &[Condition]) -> Option<Value> {
-    if own.is_empty() || conditions::stands(cr.conditions(), own) {
-        return None;
-    }
-    let meta = cr.meta();
-    Some(json!({
-        "apiVersion": R::api_version(&()),
-        "kind": R::kind(&()),
-        "metadata": {"name": meta.name, "namespace": meta.namespace, "resourceVersion": meta.resource_version},
-        "status": {"conditions": own},
-    }))
 }
 
 /// The parts of a custom resource whose change needs a reconcile of `role`, as one text.
@@ -172,7 +140,7 @@ mod tests {
         );
     }
 
-    fn cr(status: Value) -> AzurePrivateLinkService {
+    pub(super) fn cr(status: Value) -> AzurePrivateLinkService {
         serde_json::from_value(json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",
             "metadata": {"name": "private-router", "namespace": "n", "resourceVersion": "7", "uid": "u", "generation": 1},
             "spec": {"subscriptionID": "s", "resourceGroupName": "g", "location": "eastus", "guestSubnetID": "x", "guestVNetID": "y"},
@@ -180,7 +148,7 @@ mod tests {
         .unwrap()
     }
 
-    fn report() -> Report {
+    pub(super) fn report() -> Report {
         let condition = NewCondition::fails(ConditionType::AzurePLSCreated, Reason::Provisioning, "wait", Some(1));
         let fields = Map::from_iter([
             ("privateLinkServiceID".to_owned(), json!("id")),
@@ -190,43 +158,6 @@ mod tests {
             conditions: vec![condition],
             fields,
         }
-    }
-
-    #[test]
-    fn nothing_is_written_when_only_time_differs() {
-        let [now, later] = ["2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z"].map(|time| time.parse().unwrap());
-        let first = cr(json!({"dnsZoneName": "a.b"}));
-        assert_eq!(
-            fields_patch(&first, &report()).unwrap()["status"],
-            json!({"privateLinkServiceID": "id"})
-        );
-        let applied = conditions_patch(&first, &report().dated(&first, now)).unwrap();
-        let second = cr(json!({"privateLinkServiceID": "id", "conditions": applied["status"]["conditions"]}));
-        assert_eq!(fields_patch(&second, &report()), None);
-        assert_eq!(conditions_patch(&second, &report().dated(&second, later)), None);
-    }
-
-    #[test]
-    fn id_that_another_writer_spells_in_other_case_is_left() {
-        let fields = |alias: &str| {
-            Map::from_iter([
-                (
-                    "privateEndpointID".to_owned(),
-                    json!("/subscriptions/s/resourceGroups/guest"),
-                ),
-                ("privateLinkServiceAlias".to_owned(), json!(alias)),
-            ])
-        };
-        let report = |alias: &str| Report {
-            fields: fields(alias),
-            ..Report::default()
-        };
-        let there =
-            cr(json!({"privateEndpointID": "/subscriptions/S/resourceGroups/GUEST", "privateLinkServiceAlias": "a"}));
-        assert_eq!(fields_patch(&there, &report("a")), None);
-        // What is no id is compared letter by letter.
-        let patch = fields_patch(&there, &report("A")).unwrap();
-        assert_eq!(patch["status"], json!({"privateLinkServiceAlias": "A"}));
     }
 
     #[rstest]
@@ -270,20 +201,6 @@ mod tests {
         );
         let write = Problem::error(Reason::DNSZoneCreationFailed, "zone", &error);
         assert_eq!(fails_unless_unread(&cr, kind, &write).status, Status::False);
-    }
-
-    #[test]
-    fn patches_are_guarded_by_the_version_that_was_read() {
-        let now = Timestamp::UNIX_EPOCH;
-        let cr = cr(json!({"dnsZoneName": "a.b"}));
-        assert_eq!(
-            fields_patch(&cr, &report()).unwrap()["metadata"]["resourceVersion"],
-            "7"
-        );
-        assert_eq!(
-            conditions_patch(&cr, &report().dated(&cr, now)).unwrap()["metadata"]["resourceVersion"],
-            "7"
-        );
     }
 
     fn text_of(cr: &AzurePrivateLinkService, role: Role) -> String {

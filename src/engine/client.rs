@@ -1,5 +1,7 @@
 //! The calls that the engine makes, and what it has to know of their answers.
 
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -8,6 +10,9 @@ use uuid::Uuid;
 
 use super::cloud::Cloud;
 use super::urgency::Urgency;
+
+/// Hashes callers. Nobody outside this process can tell which ones have the same hash.
+static CALLERS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// What all calls of one reconcile share.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +23,8 @@ pub struct Reconcile {
     pub began: Instant,
     /// Whether somebody waits for it.
     pub urgency: Urgency,
+    /// On whose behalf it calls, as a hash, where each caller has call budgets of its own.
+    pub caller: u64,
 }
 
 impl Reconcile {
@@ -27,6 +34,16 @@ impl Reconcile {
             correlation: Uuid::new_v4(),
             began: Instant::now(),
             urgency: Urgency::Awaited,
+            caller: 0,
+        }
+    }
+
+    /// The same reconcile, on behalf of this caller.
+    #[must_use]
+    pub fn on_behalf_of(self, caller: &str) -> Self {
+        Self {
+            caller: CALLERS.hash_one(caller),
+            ..self
         }
     }
 

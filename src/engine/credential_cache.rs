@@ -135,10 +135,12 @@ impl<C: Renewable> CredentialCache<C> {
                 Next::Ask => self.ask(&mut state),
             }
         };
-        outcome.await
+        let valid = || self.0.lock().life.valid(Instant::now());
+        outcome.await.or_else(|error| valid().ok_or(error))
     }
 
-    /// The cloud refused a credential: the one held is not returned again if it is that one, unless it is brand new.
+    /// The cloud refused a credential: the one held is not returned again if it is that one, unless it is brand new, or
+    /// no other one can be had.
     pub fn invalidate(&self, is_refused: impl Fn(&C) -> bool) {
         self.0.lock().life.refused(Instant::now(), is_refused);
     }

@@ -66,6 +66,9 @@ pub trait Failure: Clone + Debug + Display + PartialEq + Send + Sync + 'static {
     fn own(class: Class, code: &'static str) -> Self;
     /// Whether the request was not sent, because it had to wait for a budget of the cloud's.
     fn is_unsent(&self) -> bool;
+    /// Whether the request was not sent, because its caller has called too often. That shows nothing of the resource,
+    /// and keeps no other caller from it.
+    fn is_of_caller(&self) -> bool;
     /// Whether reads have failed for so long that nothing is known of the resource any more.
     fn is_lasting(&self) -> bool;
     /// Whether somebody has locked the resource, so that the cloud refuses the write.
@@ -84,7 +87,7 @@ pub trait Failure: Clone + Debug + Display + PartialEq + Send + Sync + 'static {
     fn text(&self) -> &str;
     /// How long to wait before the next try, after `failures` of them in a row (1 for the first).
     fn delay(&self, failures: u32) -> Duration;
-    /// This error with another wait, as if the cloud asked for it.
+    /// This error with another wait, which is exact.
     #[must_use]
     fn with_retry_after(self, wait: Duration) -> Self;
     /// This error of a read; `lasting`: reads have failed for so long that nothing is known of the resource any more.

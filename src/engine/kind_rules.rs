@@ -62,6 +62,10 @@ pub struct KindRules<C: Cloud> {
     pub lies_in: Option<C::Kind>,
     /// The cloud's code where it refuses to delete such a resource because others use it.
     pub in_use: Option<&'static str>,
+    /// Whether that refusal shows all that a read would, so that the next delete needs none.
+    pub in_use_shows_it: bool,
+    /// Whether a delete has been carried out when the cloud has answered it.
+    pub deleted_at_once: bool,
     /// Whether such a resource shows, where it is there before anything was recorded, that others have served the object.
     pub shows_predecessor: bool,
 }
@@ -96,6 +100,8 @@ impl<C: Cloud> KindRules<C> {
         proves_gone: false,
         lies_in: None,
         in_use: None,
+        in_use_shows_it: false,
+        deleted_at_once: false,
         shows_predecessor: false,
     };
 }

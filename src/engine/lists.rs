@@ -5,12 +5,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::sync::MutexGuard;
 use tokio::time::{Instant, timeout_at};
 
 use super::failed_reads::FailedReads;
-use super::failure::{Class, Failure};
+use super::failure::{Class, Failure, NOT_READ_YET};
 use super::urgency::Urgency;
 
 /// How long a list that would spare reads of ready resources is not tried again when it is denied or too long. Each
@@ -26,7 +25,7 @@ const LATELY: Duration = Duration::from_secs(600);
 pub const LIST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The result of a list that does not take too long.
-pub async fn in_time<E: Failure>(list: impl Future<Output = Result<Vec<Value>, E>>) -> Result<Vec<Value>, E> {
+pub async fn in_time<T, E: Failure>(list: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     let slow = |_| E::own(Class::Down, "ListTooSlow");
     tokio::time::timeout(LIST_TIMEOUT, list).await.map_err(slow)?
 }
@@ -58,6 +57,46 @@ impl<T, E: Failure> Lists<T, E> {
         }
         all.retain(|_, list| Arc::strong_count(list) > 1 || list.last().is_of_use());
         Arc::clone(all.entry(address.to_owned()).or_default())
+    }
+
+    /// The list at this address, started at most `max_age` ago, and when it was. If the known one is older, `call`
+    /// reads it again, and gets what it showed before. Nothing else shows what is in it: a reconcile for which somebody
+    /// waits waits until it is read or given up, as any list is that takes too long.
+    ///
+    /// # Errors
+    /// A failure is shared too, but for that of a list that was not sent. Its `retry_after` is the time for which the
+    /// list is still not tried again.
+    pub async fn get<F: Future<Output = Result<T, E>>>(
+        &self,
+        address: &str,
+        urgency: Urgency,
+        max_age: Duration,
+        call: impl FnOnce(Option<Arc<T>>) -> F,
+    ) -> ListResult<T, E> {
+        // A list that was started after this call is new enough, however long it took.
+        let since = Instant::now().checked_sub(max_age);
+        let shared = self.at(address);
+        let patience = if urgency.is_awaited() {
+            LIST_ENDS_IN + Duration::from_secs(1)
+        } else {
+            patience(urgency)
+        };
+        let (observed, list) = match shared.ask(since, E::delay, patience).await {
+            Asked::Known(known) => known,
+            Asked::Pending => {
+                let pending = E::own(Class::Throttled, NOT_READ_YET);
+                return (Instant::now(), Err(pending.with_retry_after(LIST_ENDS_IN)));
+            }
+            Asked::Reader(reader) => {
+                let before = reader.before();
+                reader.read(in_time(call(before))).await
+            }
+        };
+        let list = list.map_err(|error| {
+            let wait = shared.retry_wait(&error);
+            error.with_retry_after(wait).with_lasting(shared.fails_for_long())
+        });
+        (observed, list)
     }
 }
 
@@ -99,6 +138,11 @@ pub struct ListReader<'a, T, E> {
 }
 
 impl<T, E: Failure> ListReader<'_, T, E> {
+    /// What the list showed when it was last read; none if that failed.
+    fn before(&self) -> Option<Arc<T>> {
+        self.list.last().attempt.as_ref()?.outcome.clone().ok()
+    }
+
     /// Reads the list and stores the result.
     pub async fn read(self, call: impl Future<Output = Result<T, E>>) -> ListResult<T, E> {
         let began = Instant::now();
@@ -244,6 +288,11 @@ impl<T, E: Failure> LastAttempt<T, E> {
 
 #[cfg(test)]
 mod tests {
+    use std::future::ready;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use futures::future::join_all;
+
     use super::*;
     use crate::sample::Error;
 
@@ -258,6 +307,44 @@ mod tests {
             panic!("another reads it");
         };
         assert!(reader.read(async { Ok(1) }).await.1.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn list_that_fails_is_tried_ever_less_often_by_all_together() {
+        let (lists, tries) = (Lists::<u8, Error>::default(), &AtomicU32::new(0));
+        let get = |answer: Result<u8, Error>| {
+            let call = move |_| {
+                tries.fetch_add(1, Ordering::SeqCst);
+                ready(answer)
+            };
+            lists.get("a", Urgency::Awaited, Duration::ZERO, call)
+        };
+        let down = || Err(Error::own(Class::Down, "X"));
+        for (number, wait) in [(1, 3), (2, 6), (3, 12), (4, 24), (5, 48), (6, 96)] {
+            for (_, failed) in join_all((0..20).map(|_| get(down()))).await {
+                assert_eq!(failed.unwrap_err().delay(1).as_secs(), wait);
+            }
+            assert_eq!(tries.load(Ordering::SeqCst), number);
+            tokio::time::advance(Duration::from_secs(wait - 1)).await;
+            let error = get(down()).await.1.unwrap_err();
+            assert_eq!((error.delay(1).as_secs(), error.is_lasting()), (1, number == 6));
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        assert!(get(Ok(1)).await.1.is_ok());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let failed = get(down()).await.1;
+        assert_eq!(failed.unwrap_err().delay(1).as_secs(), 3, "it begins again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn list_that_hangs_is_given_up_for_all() {
+        let lists = Lists::<u8, Error>::default();
+        let get = || lists.get("a", Urgency::Awaited, Duration::ZERO, |_| std::future::pending());
+        let began = Instant::now();
+        for (_, hung) in join_all([get(), get()]).await {
+            assert_eq!(hung.unwrap_err().class(), Class::Down);
+        }
+        assert_eq!(began.elapsed(), LIST_TIMEOUT);
     }
 
     #[tokio::test(start_paused = true)]

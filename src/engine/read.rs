@@ -41,6 +41,9 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
         if let Some(observed) = fresh.filter(|_| !is_put_off) {
             return observed;
         }
+        if let Some(observed) = self.observations.observed_in_use(key, now) {
+            return observed;
+        }
         if is_awaited && !is_put_off && self.observations.is_only_due(key, now) {
             return self.verifying().get(kind, key).await;
         }
@@ -115,6 +118,9 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
     /// Handles a failed read. A verification that has to wait because the cloud only takes so many requests leaves what
     /// is known as it is.
     fn not_read(&self, kind: C::Kind, key: &C::Key, error: C::Error) -> Observed<C> {
+        if error.is_of_caller() {
+            return Observed::ReadFailed(error);
+        }
         let is_limited = error.is_unsent() || (error.class() == Class::Throttled && error.status() != 0);
         if self.reconcile.urgency.is_awaited() || !is_limited {
             return self.read_failed(kind, key, error);

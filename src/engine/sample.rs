@@ -132,6 +132,10 @@ impl Failure for Error {
         self.class() == Class::Throttled && self.status() == 0
     }
 
+    fn is_of_caller(&self) -> bool {
+        false
+    }
+
     fn is_lasting(&self) -> bool {
         self.lasting
     }

@@ -189,6 +189,17 @@ fn claimed_by_any(hosted: &HostedCluster, control_plane: &HostedControlPlane, al
     Some(Problem::new(Reason::HostNameClaimed, text))
 }
 
+/// The HostedCluster, if it is that of a custom resource whose cluster is `known`. A younger one is another cluster of
+/// that name, unless it has the same id: a backup may be restored in any order.
+pub fn own_cluster<'h>(
+    cr: &impl ResourceExt,
+    hosted: Option<&'h HostedCluster>,
+    known: Option<&Identity>,
+) -> Option<&'h HostedCluster> {
+    let has_id = |id: &str| known.is_some_and(|known| id.eq_ignore_ascii_case(&known.cluster_id));
+    hosted.filter(|hosted| !Holder::of(*hosted).newer_than(cr) || hosted.spec.cluster_id.as_deref().is_some_and(has_id))
+}
+
 /// Whose resources a deleted custom resource leaves behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeletedCluster {

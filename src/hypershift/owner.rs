@@ -4,7 +4,7 @@ use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 
 use crate::api::markers::CLUSTER_ANNOTATION;
-use crate::api::{HostedCluster, HostedControlPlane, Reason};
+use crate::api::{ClusterRef, HostedCluster, HostedControlPlane, Reason};
 use crate::hypershift::cluster_index::ClusterIndex;
 use crate::hypershift::identity::{self, IDENTITY_RETRY};
 use crate::hypershift::names;
@@ -54,12 +54,20 @@ pub async fn hosted_cluster(
     let namespace = cr.namespace().unwrap_or_default();
     let candidates = identity::candidates(annotation, &namespace, &cluster_index.clusters());
     for cluster in candidates {
-        let api: Api<HostedCluster> = Api::namespaced(kube.clone(), &cluster.namespace);
-        if let Some(found) = within(api.get_opt(&cluster.name)).await? {
+        if let Some(found) = hosted_cluster_named(kube, &cluster).await? {
             return Ok(Some(found));
         }
     }
     Ok(None)
+}
+
+/// The HostedCluster with this name.
+pub async fn hosted_cluster_named(
+    kube: &kube::Client,
+    cluster: &ClusterRef,
+) -> Result<Option<HostedCluster>, ReconcileError> {
+    let api: Api<HostedCluster> = Api::namespaced(kube.clone(), &cluster.namespace);
+    within(api.get_opt(&cluster.name)).await
 }
 
 #[cfg(test)]

@@ -138,8 +138,8 @@ impl AllowedScopes {
         }
     }
 
-    /// The same, where nothing else vouches for a control plane: a namespace in which a HostedCluster of another entry
-    /// may have its control plane, from another namespace, is nobody's.
+    /// The same, where a namespace in which a HostedCluster of another entry may have its control plane, from another
+    /// namespace, is nobody's.
     pub(super) fn only_entry(&self, namespace: &str) -> Result<&ScopesEntry, String> {
         let entry = self.entry(namespace)?;
         let is_rival = |other: &ScopesEntry| other.namespace != entry.namespace && other.fits(namespace);
@@ -208,6 +208,11 @@ impl ScopesEntry {
         cluster.namespace == self.namespace
             && self.name.as_ref().is_none_or(|name| *name == cluster.name)
             && control_plane == names::control_plane_namespace(cluster)
+    }
+
+    /// The only HostedCluster, if the entry names it.
+    pub(super) fn named(&self) -> Option<ClusterRef> {
+        self.name.as_ref().map(|name| self.cluster(name))
     }
 
     /// A HostedCluster of this name, where those of the entry are.

@@ -251,13 +251,22 @@ mod tests {
 
     #[test]
     fn hosted_clusters_are_read_by_a_cpo_of_all_namespaces_alone() {
+        let on = |config: &Config, platform: Platform| {
+            let all = rights(config, LedRole::on(Role::Cpo, platform)).unwrap().into_iter();
+            let of_clusters = all.filter(|right| right.resource.as_deref() == Some("hostedclusters"));
+            of_clusters.filter_map(|right| right.verb).collect::<Vec<_>>()
+        };
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "hostedClusters: []").unwrap();
         let path = file.path().to_str().unwrap();
         let many = configured(&[("role", "cpo"), ("allow-scopes", path)]);
         assert_eq!(namespaces(&many, Role::Cpo, "hostedclusters"), [None]);
+        assert_eq!(on(&many, Platform::Azure), ["get", "list", "watch"]);
+        assert_eq!(on(&many, Platform::Aws), ["get"], "by the name in the file");
         let one = configured(&[("role", "cpo"), ("namespace", "clusters-one"), ("allow-scopes", path)]);
-        assert_eq!(namespaces(&one, Role::Cpo, "hostedclusters"), []);
+        for platform in Platform::ALL {
+            assert!(on(&one, platform).is_empty());
+        }
     }
 
     #[test]

@@ -5,8 +5,9 @@
 //! namespace, so that whoever writes there takes no series of another. No label has a name that Prometheus uses itself,
 //! as `namespace`.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::hash::Hash;
+pub(super) mod quotas;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use super::{Metrics, locked};
 use crate::api::Platform;
 use crate::api::condition::{ConditionType, Reason, Status};
 use crate::azure::arm::id::ResourceId;
-use crate::azure::kinds::private_link_service::quota::{CountedService, Quota, QuotaUse};
+use crate::azure::kinds::private_link_service::quota::CountedService;
 
 /// The most series of conditions that are not True in one namespace, the oldest first. The decisive ones, which the alert
 /// uses, do not count and have no limit.
@@ -34,21 +35,6 @@ pub(super) const OTHER: &str = "other";
 pub(super) const STATES: [&str; 3] = ["available", "unavailable", "deleting"];
 
 pub(super) const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
-
-/// Azure's limits
-/// (<https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits>).
-pub(super) const QUOTAS: [(&str, f64); 3] = [
-    (name(Quota::PerLoadBalancer), Quota::PerLoadBalancer.limit() as f64),
-    (name(Quota::PerSubscription), Quota::PerSubscription.limit() as f64),
-    ("zones_per_subscription", 1000.0),
-];
-
-const fn name(quota: Quota) -> &'static str {
-    match quota {
-        Quota::PerLoadBalancer => "private_link_services_per_load_balancer",
-        Quota::PerSubscription => "private_link_services_per_subscription",
-    }
-}
 
 /// One custom resource, as it is counted.
 #[derive(Debug, Clone, PartialEq)]
@@ -117,6 +103,7 @@ impl ObservedObject {
     }
 }
 
+pub(super) type CountEndpoints = Box<dyn Fn() -> Option<usize> + Send + Sync>;
 pub(super) type ListObjects = Box<dyn Fn() -> Vec<ObservedObject> + Send + Sync>;
 
 /// The custom resources of one platform.
@@ -126,7 +113,11 @@ struct Objects {
 }
 
 /// The custom resources of each platform on which this process leads.
-struct Platforms(Vec<Objects>);
+struct Platforms {
+    all: Vec<Objects>,
+    /// The endpoints of the VPC that has most, where this process has counted any.
+    endpoints_of_a_vpc: Option<usize>,
+}
 
 /// There are no series before the custom resources are known; a standby does not know them.
 pub(super) fn gauges(sources: Arc<Sources>) -> Result<impl Collector> {
@@ -136,9 +127,14 @@ pub(super) fn gauges(sources: Arc<Sources>) -> Result<impl Collector> {
             platform: *platform,
             all: list(),
         });
-        Some(Platforms(all.collect())).filter(|platforms| !platforms.0.is_empty())
+        let count = locked(&sources.endpoints_of_a_vpc);
+        let platforms = Platforms {
+            all: all.collect(),
+            endpoints_of_a_vpc: count.as_ref().and_then(|count| count()),
+        };
+        Some(platforms).filter(|platforms| !platforms.all.is_empty())
     });
-    quotas(ages(conditions(platforms)?)?)
+    quotas::gauges(ages(conditions(platforms)?)?)
 }
 
 fn conditions(platforms: AtScrape<Platforms>) -> Result<AtScrape<Platforms>> {
@@ -194,45 +190,24 @@ fn ages(platforms: AtScrape<Platforms>) -> Result<AtScrape<Platforms>> {
         )
 }
 
-fn quotas(platforms: AtScrape<Platforms>) -> Result<AtScrape<Platforms>> {
-    platforms
-        .gauge(
-            "hyperlink_object_without_quota",
-            "1 for each AzurePrivateLinkService that has no Private Link Service yet, where those that this process knows \
-             use up one of Azure's quotas; without those being deleted.",
-            &["platform", "control_plane", "name", "quota"],
-            |all| all.each(Objects::without_quota),
-        )?
-        .gauge(
-            "hyperlink_quota_used",
-            "How much of one of Azure's quotas the AzurePrivateLinkServices use, where they use most of it: services as role ho \
-             knows them, zones as role cpo does.",
-            &["quota"],
-            |all| all.on_azure().map(Objects::quotas_used).unwrap_or_default(),
-        )?
-        .gauge(
-            "hyperlink_quota_limit",
-            "Azure's own limit; Azure's support may have raised it.",
-            &["quota"],
-            |all| {
-                let limits = QUOTAS.map(|(quota, limit)| (vec![quota], limit));
-                all.on_azure().map(|_| limits.into()).unwrap_or_default()
-            },
-        )
-}
-
 impl Metrics {
     /// Sets the function that lists the custom resources of a platform at each scrape. It must be quick and must not
     /// block.
     pub fn list_objects_with(&self, of: Platform, list: impl Fn() -> Vec<ObservedObject> + Send + Sync + 'static) {
         locked(&self.sources.objects).insert(of, Box::new(list));
     }
+
+    /// Sets the function that gives, at each scrape, the endpoints of the VPC that has most. It must be quick and must not
+    /// block.
+    pub fn count_endpoints_of_a_vpc_with(&self, count: impl Fn() -> Option<usize> + Send + Sync + 'static) {
+        *locked(&self.sources.endpoints_of_a_vpc) = Some(Box::new(count));
+    }
 }
 
 impl Platforms {
     /// What is computed for each platform, with its label before the others.
     fn each<'o>(&'o self, compute: fn(&'o Objects) -> Vec<Sample<'o>>) -> Vec<Sample<'o>> {
-        let labelled = self.0.iter().flat_map(|objects| {
+        let labelled = self.all.iter().flat_map(|objects| {
             let samples = compute(objects).into_iter();
             samples.map(|(labels, value)| {
                 let all = [objects.platform.as_str()].into_iter().chain(labels);
@@ -243,7 +218,7 @@ impl Platforms {
     }
 
     fn on_azure(&self) -> Option<&Objects> {
-        self.0.iter().find(|objects| objects.platform == Platform::Azure)
+        self.all.iter().find(|objects| objects.platform == Platform::Azure)
     }
 }
 
@@ -316,35 +291,6 @@ impl Objects {
         shown.extend(oldest_of_each_namespace(others.into_iter().map(age_of), MOST));
         shown
     }
-
-    fn without_quota(&self) -> Vec<Sample<'_>> {
-        let quotas = self.quota_use();
-        let waiting = self
-            .staying()
-            .filter_map(|object| Some((object, object.awaits_service_on.as_ref()?)));
-        let short = waiting.flat_map(|(object, balancer)| {
-            let used_up = quotas.used_up(balancer).into_iter();
-            used_up.map(|(quota, _)| (object.labels().into_iter().chain([name(quota)]).collect(), 1.0))
-        });
-        short.collect()
-    }
-
-    fn quota_use(&self) -> QuotaUse<'_> {
-        QuotaUse::by(self.all.iter().filter_map(|object| object.link_service.as_ref()))
-    }
-
-    fn quotas_used(&self) -> Vec<Sample<'_>> {
-        let zones: HashSet<&ResourceId> = self.all.iter().flat_map(|object| &object.zones).collect();
-        let zones = zones.into_iter().map(ResourceId::subscription);
-        let services = self.quota_use();
-        let used = [
-            services.most(Quota::PerLoadBalancer) as f64,
-            services.most(Quota::PerSubscription) as f64,
-            fullest(zones),
-        ];
-        let quotas = QUOTAS.map(|(quota, _)| vec![quota]);
-        quotas.into_iter().zip(used).collect()
-    }
 }
 
 fn age_of<'o>((object, condition): (&'o ObservedObject, &'o ObservedCondition)) -> Sample<'o> {
@@ -364,11 +310,4 @@ fn oldest_of_each_namespace<'o>(samples: impl Iterator<Item = Sample<'o>>, most:
         of_namespace.truncate(most);
     }
     namespaces.into_values().flatten().collect()
-}
-
-/// How often the most frequent key occurs.
-fn fullest<K: Hash + Eq>(keys: impl Iterator<Item = K>) -> f64 {
-    let mut counts = HashMap::<K, u32>::new();
-    keys.for_each(|key| *counts.entry(key).or_default() += 1);
-    counts.into_values().max().unwrap_or_default().into()
 }

@@ -8,7 +8,8 @@ use prometheus::proto::MetricType;
 
 use super::changes::{CHANGES, kinds};
 use super::labels::{Controller, KubeResource, KubeVerb, ReconcileResult, Watched};
-use super::objects::{OTHER, QUOTAS, STATES, STATUSES};
+use super::objects::quotas::QUOTAS;
+use super::objects::{OTHER, STATES, STATUSES};
 use crate::api::condition::{ConditionType, Reason};
 use crate::api::{LedRole, Platform};
 use crate::aws::api::action::Action;
@@ -67,7 +68,7 @@ fn values(metric: &str, label: &str) -> String {
         ("kind", _) => quoted(Kind::ALL.map(Kind::label)),
         ("name", _) => "name of the custom resource".into(),
         ("platform", _) => quoted(Platform::ALL),
-        ("quota", _) => quoted(QUOTAS.map(|(quota, _)| quota)),
+        ("quota", _) => quoted(QUOTAS),
         ("reason", "hyperlink_requeues_total") => {
             "`resync`, `read_due`, `list_due`, `poll`, `other_writer`, `conflict`, `failed`, `panicked`, \
              `may_come_late`, `nat_prefix_refused`, or the reason of the condition that time may change"

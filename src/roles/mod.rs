@@ -67,7 +67,7 @@ const RIGHTS_TO_SUM_UP: &str = include_str!("../../charts/hyperlink/files/role-h
 pub fn rights(role: Role, platform: Platform, config: &Config) -> Vec<&'static str> {
     let mut files = match platform {
         Platform::Azure => azure::rights(role, config),
-        Platform::Aws => aws::rights(role),
+        Platform::Aws => aws::rights(role, config),
     };
     if role == Role::Ho && config.aggregate_conditions {
         files.push(RIGHTS_TO_SUM_UP);

@@ -29,6 +29,8 @@ pub enum What {
     Abandoned,
     /// Nothing owned is left, except what the cluster's other custom resource uses.
     Gone,
+    /// A custom resource that nobody needs any more is deleted.
+    Deleted,
     /// A namespace has more custom resources than are served.
     NotServed,
     /// What somebody else made works in part only.
@@ -53,6 +55,7 @@ impl What {
             What::Released => "Released",
             What::Abandoned => "Abandoned",
             What::Gone => "Gone",
+            What::Deleted => "Deleted",
             What::NotServed => "NotServed",
             What::Impaired => "Impaired",
             What::NotReady => "NotReady",
@@ -73,7 +76,7 @@ impl What {
             | What::Contested
             | What::NotServed
             | What::Impaired => "Reconcile",
-            What::Released | What::Abandoned | What::Gone => "Delete",
+            What::Released | What::Abandoned | What::Gone | What::Deleted => "Delete",
             What::NotReady => "Wait",
         }
     }
@@ -82,7 +85,7 @@ impl What {
     pub fn warns(self) -> bool {
         !matches!(
             self,
-            What::Created | What::Adopted | What::Repaired | What::Replaced | What::Gone
+            What::Created | What::Adopted | What::Repaired | What::Replaced | What::Gone | What::Deleted
         )
     }
 }

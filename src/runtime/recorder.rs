@@ -124,7 +124,8 @@ impl Recorder {
     /// reconcile finds again.
     pub fn begins(&self, uid: &str, topic: &'static str, note: Option<&str>) -> bool {
         let mut all = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(note) = note else {
+        // What is beyond the bound is not written either.
+        let Some(note) = note.map(cut) else {
             if let Some(standing) = all.get_mut(uid) {
                 standing.remove(topic);
             }
@@ -305,6 +306,19 @@ mod tests {
         other.namespace = Some("neighbour".into());
         recorder.emit_new(&[other, hosted], |_| vec![event("a")]).await;
         assert_eq!(calls.load(Ordering::SeqCst), 126 + 2, "a neighbour is told of");
+    }
+
+    #[tokio::test]
+    async fn no_more_is_kept_of_a_problem_than_is_written() {
+        let (recorder, _) = recorder(Some(201));
+        let long = "x".repeat(1 << 20);
+        assert!(recorder.begins("u", "topic", Some(&long)));
+        let kept: usize = {
+            let all = recorder.standing.lock().unwrap();
+            all["u"].values().map(String::len).sum()
+        };
+        assert_eq!(kept, MAX_NOTE);
+        assert!(!recorder.begins("u", "topic", Some(&long)), "it is the same problem");
     }
 
     #[test]

@@ -12,13 +12,15 @@ use hyperlink::aws::kinds::security_group::SecurityGroup;
 use hyperlink::aws::kinds::vpc_endpoint::VpcEndpoint;
 use hyperlink::aws::slot::Slot;
 use hyperlink::engine::client::Reconcile;
+use hyperlink::engine::failure::CALL_BUDGET_EXHAUSTED;
 use hyperlink::engine::plan::{Outcome, ensure_present};
 use hyperlink::engine::resource::Observed;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::desired::{GUEST, allowed_principals, endpoint_service, load_balancer, scope, security_group, vpc_endpoint};
-use crate::sim::{Process, SimTransport, fault};
+use crate::process::Process;
+use crate::sim::{SimTransport, fault};
 use crate::strangers::{live, token};
 
 const CLUSTERS: usize = 100;
@@ -138,4 +140,28 @@ async fn writes_without_an_answer_hold_up_no_read() {
     let is_crowd =
         |outcome: &Outcome<Aws>| matches!(outcome, Outcome::Failed(error) if error.code == TOO_MANY_UNANSWERED);
     assert_eq!(written.iter().filter(|(_, outcome)| is_crowd(outcome)).count(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn caller_in_a_loop_uses_up_no_budget_of_another() {
+    let (aws, desired) = (SimTransport::new(), endpoint_service());
+    let ho = Process::ho(&aws);
+    ho.ready(Kind::LoadBalancer, &load_balancer()).await;
+    ho.present(&desired).await;
+    aws.clear_journal();
+    let slot = &desired.owned.slot;
+    let read_by = async |caller: &str| {
+        let reconcile = Reconcile::begin().on_behalf_of(caller);
+        ho.observe(reconcile, Kind::EndpointService, slot).await
+    };
+    let mut last = Observed::Absent;
+    for _ in 0..120 {
+        ho.forget(slot);
+        last = read_by("clusters-junk").await;
+        sleep(Duration::from_millis(500)).await;
+    }
+    let calls = aws.journal().len();
+    assert!((12..=30).contains(&calls), "{calls} calls in a minute");
+    assert!(matches!(last, Observed::ReadFailed(error) if error.code == CALL_BUDGET_EXHAUSTED));
+    assert!(matches!(read_by("clusters-example").await, Observed::Found(_)));
 }

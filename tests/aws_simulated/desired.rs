@@ -111,6 +111,7 @@ pub(crate) fn endpoint_service() -> EndpointService {
             slot: Slot::endpoint_service(&scope(MANAGEMENT), LOAD_BALANCER),
             owner_tags: owner_tags(&[("kubernetes.io/cluster/mgmt", "owned")], Precedence::HyperShift),
             vouched: true,
+            management_tag: None,
         },
         load_balancer_arn: LOAD_BALANCER_ARN.to_owned(),
         client_token: ClientToken::new("token-of-the-service").unwrap(),

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use crate::desired::{endpoint_service, load_balancer};
 use crate::life::Path;
-use crate::sim::{Process, SimTransport, fault};
+use crate::process::Process;
+use crate::sim::{SimTransport, fault};
 
 /// The calls of a path's life.
 const CALLS: [&str; 15] = [

@@ -19,7 +19,8 @@ use crate::desired::{
     API, APPS, GUEST, MANAGEMENT, allowed_principals, endpoint_service, load_balancer, records, security_group,
     vpc_endpoint,
 };
-use crate::sim::{Identity, Process, SimTransport};
+use crate::process::{Identity, Process};
+use crate::sim::SimTransport;
 
 /// Two processes, and the path that they have made.
 pub(crate) struct Path {
@@ -91,6 +92,7 @@ impl Path {
             slot: records(&name).slot,
             endpoint_names: vec![name],
             endpoint_ids: Vec::new(),
+            service_ids: Vec::new(),
         };
         let endpoint = vpc_endpoint(self.service_name(), Aws::instance(&self.group), &[]);
         self.cpo.absent(&released).await;

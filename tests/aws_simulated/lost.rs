@@ -10,7 +10,8 @@ use tokio::time::sleep;
 
 use crate::desired::{allowed_principals, endpoint_service, load_balancer, security_group};
 use crate::life::Path;
-use crate::sim::{Process, SimTransport, fault};
+use crate::process::Process;
+use crate::sim::{SimTransport, fault};
 use crate::stale::own_endpoint;
 use crate::strangers::{live, token};
 

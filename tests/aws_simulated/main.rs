@@ -11,13 +11,17 @@
 )]
 
 mod budgets;
+mod connections;
 mod desired;
 mod faults;
+mod in_use;
 mod life;
+mod load_balancers;
 mod lost;
 mod models;
 mod nameless;
 mod principals;
+mod process;
 mod records;
 mod replaced;
 mod sim;

@@ -16,7 +16,8 @@ use hyperlink::aws::endpoints::{EndpointOverrides, Endpoints};
 use hyperlink::aws::region::Region;
 use serde_json::{Value, json};
 
-use crate::sim::{Uncounted, Valve, shown};
+use crate::process::{Uncounted, Valve};
+use crate::sim::shown;
 
 mod documented;
 mod every_request;

@@ -6,7 +6,8 @@ use hyperlink::engine::plan::{Verb, ensure_absent, ensure_present};
 use serde_json::json;
 
 use crate::life::Path;
-use crate::sim::{Process, fault};
+use crate::process::Process;
+use crate::sim::fault;
 use crate::stale::own_endpoint;
 use crate::strangers::live;
 

@@ -8,7 +8,8 @@ use hyperlink::engine::plan::{Outcome, ensure_present};
 use serde_json::{Value, json};
 
 use crate::desired::{GUEST, allowed_principals, endpoint_service, load_balancer};
-use crate::sim::{Process, SimTransport, fault};
+use crate::process::Process;
+use crate::sim::{SimTransport, fault};
 
 pub(crate) fn count(aws: &SimTransport, action: &str) -> usize {
     let journal = aws.journal();

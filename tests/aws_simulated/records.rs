@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use crate::desired::{API, APPS, GUEST, ZONE, records, scope};
 use crate::life::Path;
-use crate::sim::Process;
+use crate::process::Process;
 use crate::strangers::{record_values, released_records, set_record, zone};
 
 const FOREIGN: &str = "mine.example.com";
@@ -123,6 +123,7 @@ fn record_without_values_is_foreign() {
         slot: desired.slot.clone(),
         endpoint_names: vec!["vpce-1.vpce.amazonaws.com".to_owned()],
         endpoint_ids: Vec::new(),
+        service_ids: Vec::new(),
     };
     let alias = json!({"Records": {API: {"Type": "CNAME", "TTL": null, "Values": []}}});
     assert!(desired.foreign(&alias).contains(API), "the other name is put");

@@ -13,7 +13,8 @@ use tokio::time::sleep;
 use crate::desired::{GUEST, security_group, vpc_endpoint};
 use crate::life::Path;
 use crate::principals::count;
-use crate::sim::{Process, SimTransport, fault};
+use crate::process::Process;
+use crate::sim::{SimTransport, fault};
 use crate::strangers::{live, token};
 
 const OTHERS_ID: &str = "vpce-0aaaaaaaaaaaaaaaa";

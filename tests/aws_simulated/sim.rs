@@ -1,43 +1,18 @@
-//! The simulated AWS behind the transport, and processes that reconcile before it.
+//! The simulated AWS behind the transport.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use awssim::{Answer, FaultRule, JournalEntry, Preset, Question, Reachable, Seed, SimulatedAws};
 use bytes::Bytes;
 use http::{Request, Response};
-use hyperlink::aws::api::action::Action;
-use hyperlink::aws::api::client::{Client, Connection};
-use hyperlink::aws::api::ports::{Counters, ObservedCall};
 use hyperlink::aws::api::transport::{Transport, TransportError};
-use hyperlink::aws::calls::Calls;
-use hyperlink::aws::cloud::{Aws, Observed};
-use hyperlink::aws::credentials::SessionCache;
-use hyperlink::aws::endpoints::{EndpointOverrides, Endpoints};
-use hyperlink::aws::kinds::Kind;
 use hyperlink::aws::region::Region;
-use hyperlink::aws::slot::Slot;
-use hyperlink::engine::client::Reconcile;
-use hyperlink::engine::execute::{invalidate_cached, run};
-use hyperlink::engine::gate::Gate;
-use hyperlink::engine::inventory::Inventory;
-use hyperlink::engine::observation_cache::ObservationCache;
-use hyperlink::engine::plan::{Outcome, Step, ensure_absent, ensure_present};
-use hyperlink::engine::read::Reader;
-use hyperlink::engine::resource::{Owned, Resource};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::desired::{SECRET, seed};
-
-/// How often one resource is reconciled in a test before it counts as stuck.
-const ROUNDS: usize = 200;
-
-/// The time between two polls of what is not there.
-const POLL: Duration = Duration::from_secs(20);
+use crate::desired::seed;
 
 /// A simulated AWS whose time is the paused clock's.
 pub(crate) struct SimTransport {
@@ -47,6 +22,8 @@ pub(crate) struct SimTransport {
     began: Instant,
     began_at: Timestamp,
     sent: Mutex<Vec<Value>>,
+    /// How far the clocks of callers are behind AWS's.
+    behind: Mutex<SignedDuration>,
 }
 
 /// A request to a region, as `e2e/clients/aws/sent.py` reads it.
@@ -81,6 +58,7 @@ impl SimTransport {
             began: Instant::now(),
             began_at,
             sent: Mutex::default(),
+            behind: Mutex::default(),
         })
     }
 
@@ -110,6 +88,13 @@ impl SimTransport {
     pub(crate) fn writes(&self) -> Vec<String> {
         let journal = self.journal().into_iter().filter(|entry| entry.changed);
         journal.map(|entry| entry.path).collect()
+    }
+
+    /// Each call: the second, the service and action, and the code if it was refused.
+    pub(crate) fn actions(&self) -> Vec<String> {
+        let journal = self.journal().into_iter();
+        let shown = journal.map(|entry| format!("{} {} {}", entry.time, entry.path, entry.code.unwrap_or_default()));
+        shown.collect()
     }
 
     pub(crate) fn clear_journal(&self) {
@@ -149,6 +134,18 @@ impl SimTransport {
         self.aws().put_resource(now, &id, body).unwrap();
     }
 
+    pub(crate) fn set_clocks_behind(&self, behind: SignedDuration) {
+        *self.behind.lock().unwrap() = behind;
+    }
+
+    /// The time in an answer. A caller corrects its clock by it, and counts a session's life from it.
+    fn date(&self, request: &Request<Bytes>) -> Timestamp {
+        match request.uri().host().is_some_and(|host| host.starts_with("sts.")) {
+            true => self.now(),
+            false => Timestamp::now() + *self.behind.lock().unwrap(),
+        }
+    }
+
     pub(crate) fn set_faults(&self, rules: &Value) {
         let rules: Vec<FaultRule> = awssim::parse_faults(rules.to_string().as_bytes()).unwrap();
         self.aws().set_faults(rules);
@@ -159,220 +156,20 @@ impl SimTransport {
 impl Transport for SimTransport {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
         self.sent.lock().unwrap().push(shown(self.region.name(), &request));
-        let Answer { response, wire } = {
+        let Answer { mut response, wire } = {
             let now = self.now();
             let mut aws = self.aws();
-            aws.set_callers_behind(now.duration_since(Timestamp::now()));
+            let behind = *self.behind.lock().unwrap();
+            aws.set_callers_behind(now.duration_since(Timestamp::now()) - behind);
             aws.handle(now, &request)
         };
+        let date = self.date(&request).strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+        response.headers_mut().insert(http::header::DATE, date.parse().unwrap());
         sleep(wire.delay.unwrap_or_default()).await;
         match wire.drop {
             Some(_) => Err(TransportError::Timeout),
             None => Ok(response),
         }
-    }
-}
-
-/// Counts nothing.
-pub(crate) struct Uncounted;
-
-impl Counters for Uncounted {
-    fn call(&self, _: ObservedCall) {}
-
-    fn held_back(&self, _: Action) {}
-}
-
-/// A gate that can be shut.
-#[derive(Default)]
-pub(crate) struct Valve(AtomicBool);
-
-impl Valve {
-    pub(crate) fn shut(&self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-}
-
-impl Gate for Valve {
-    fn open(&self) -> bool {
-        !self.0.load(Ordering::SeqCst)
-    }
-}
-
-/// One process with the keys of a user.
-pub(crate) struct Process {
-    aws: Arc<SimTransport>,
-    calls: Calls,
-    observations: ObservationCache<Aws>,
-    inventory: Inventory<Aws>,
-    pub(crate) gate: Arc<Valve>,
-    _credentials: tempfile::TempDir,
-}
-
-/// A user of an account, as a process calls AWS.
-pub(crate) struct Identity {
-    pub(crate) connection: Connection,
-    pub(crate) sessions: SessionCache,
-    /// The credentials file's.
-    folder: tempfile::TempDir,
-}
-
-impl Identity {
-    pub(crate) fn of(aws: &Arc<SimTransport>, access_key: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("credentials");
-        let profile = format!("[default]\naws_access_key_id = {access_key}\naws_secret_access_key = {SECRET}\n");
-        std::fs::write(&file, profile).unwrap();
-        let endpoints = Endpoints::new(aws.region.clone(), &EndpointOverrides::default()).unwrap();
-        let connection = Connection::new(aws.clone(), endpoints, Arc::new(Uncounted));
-        let sessions = SessionCache::of_profile(connection.clone(), file, "hyperlink");
-        Self {
-            connection,
-            sessions,
-            folder,
-        }
-    }
-}
-
-impl Process {
-    pub(crate) fn new(aws: &Arc<SimTransport>, access_key: &str, account: &str) -> Self {
-        let Identity {
-            connection,
-            sessions,
-            folder,
-        } = Identity::of(aws, access_key);
-        let gate = Arc::new(Valve::default());
-        let client = Client::new(connection, Arc::new(sessions), account, gate.clone());
-        Self {
-            aws: Arc::clone(aws),
-            calls: Calls::new(&client),
-            observations: ObservationCache::new(Duration::from_secs(300), Duration::from_secs(2_700)),
-            inventory: Inventory::default(),
-            gate,
-            _credentials: folder,
-        }
-    }
-
-    pub(crate) fn ho(aws: &Arc<SimTransport>) -> Self {
-        Self::new(aws, "AKIAHO", crate::desired::MANAGEMENT)
-    }
-
-    pub(crate) fn cpo(aws: &Arc<SimTransport>) -> Self {
-        Self::new(aws, "AKIACPO", crate::desired::GUEST)
-    }
-
-    pub(crate) async fn observe(&self, reconcile: Reconcile, kind: Kind, slot: &Slot) -> Observed {
-        let reader = Reader {
-            client: &self.calls,
-            observations: &self.observations,
-            inventory: &self.inventory,
-            reconcile,
-        };
-        reader.read(kind, slot).await
-    }
-
-    /// One reconcile of one resource: what is to be written is read first.
-    pub(crate) async fn reconcile(
-        &self,
-        owned: &dyn Owned<Aws>,
-        rule: impl Fn(&Observed) -> Step<Aws>,
-    ) -> (Step<Aws>, Outcome<Aws>) {
-        let reconcile = Reconcile::begin();
-        let mut step = rule(&self.observe(reconcile, owned.kind(), owned.key()).await);
-        if !invalidate_cached(std::slice::from_ref(&step), &self.observations, reconcile.began).is_empty() {
-            step = rule(&self.observe(reconcile, owned.kind(), owned.key()).await);
-        }
-        let steps = [step];
-        let mut outcomes = run(&steps, &self.calls, &self.observations, reconcile).await;
-        let [step] = steps;
-        (step, outcomes.pop().unwrap())
-    }
-
-    pub(crate) async fn wait(&self, slot: &Slot) {
-        let next = self.observations.next_read([slot]);
-        let wait = next.map(|at| at.saturating_duration_since(Instant::now()));
-        sleep(wait.unwrap_or_default().max(Duration::from_secs(1))).await;
-    }
-
-    /// Reads a resource of others until it is ready.
-    pub(crate) async fn ready(&self, kind: Kind, slot: &Slot) -> Value {
-        for _ in 0..ROUNDS {
-            let observed = self.observe(Reconcile::begin(), kind, slot).await;
-            if let Observed::Found(body) = &observed
-                && <Aws as hyperlink::engine::cloud::Cloud>::progress(body)
-                    == hyperlink::engine::resource::Progress::Ready
-            {
-                return body.clone();
-            }
-            // What is not there is polled by the controllers.
-            self.forget(slot);
-            sleep(POLL).await;
-        }
-        panic!("{slot} is not ready")
-    }
-
-    /// Reconciles until the resource is as desired; its body.
-    pub(crate) async fn present(&self, desired: &dyn Resource<Aws>) -> Value {
-        let mut last = String::new();
-        for _ in 0..ROUNDS {
-            let (step, outcome) = self
-                .reconcile(desired, |observed| ensure_present(desired, observed))
-                .await;
-            if let Some(body) = step.ready() {
-                return body.clone();
-            }
-            last = format!("{:?} {} {outcome:?}", step.verb, step.why);
-            if outcome != Outcome::Ready {
-                self.wait(desired.key()).await;
-            }
-        }
-        panic!("{} is not there: {last}", desired.key())
-    }
-
-    /// Reconciles until the resource is gone.
-    pub(crate) async fn absent(&self, owned: &dyn Owned<Aws>) {
-        let mut last = String::new();
-        for _ in 0..ROUNDS {
-            let (step, outcome) = self.reconcile(owned, |observed| ensure_absent(owned, observed)).await;
-            if step.gone() {
-                return;
-            }
-            last = format!("{:?} {} {outcome:?}", step.verb, step.why);
-            self.wait(owned.key()).await;
-        }
-        panic!("{} is still there: {last}; {:#?}", owned.key(), self.aws.journal())
-    }
-
-    pub(crate) fn note_recorded(&self, slot: &Slot, id: &str) {
-        self.calls.note_recorded(slot, id);
-    }
-
-    /// Reconciles until the resource is gone for certain, as before a custom resource is released. Returns whether it
-    /// was left to others. An id that is recorded is noted in each reconcile.
-    pub(crate) async fn released(&self, owned: &dyn Owned<Aws>, recorded: Option<&str>) -> bool {
-        for _ in 0..ROUNDS {
-            if let Some(id) = recorded {
-                self.calls.note_recorded(owned.key(), id);
-            }
-            let (step, _) = self.reconcile(owned, |observed| ensure_absent(owned, observed)).await;
-            if step.left() {
-                return true;
-            }
-            if step.gone() {
-                if self.observations.surely_gone(owned.key()) {
-                    return false;
-                }
-                let now = Instant::now();
-                let wait = self.observations.certain_in(owned.key(), now);
-                self.observations.expedite(owned.key(), wait, now);
-            }
-            self.wait(owned.key()).await;
-        }
-        panic!("{} is still there", owned.key())
-    }
-
-    /// Reads all again, as after its time.
-    pub(crate) fn forget(&self, slot: &Slot) {
-        self.observations.invalidate(slot, Instant::now());
     }
 }
 

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::desired::vpc_endpoint;
 use crate::life::Path;
-use crate::sim::{Process, fault};
+use crate::process::Process;
+use crate::sim::fault;
 use crate::strangers::{live, token};
 
 /// The endpoint of a path, with a token that made no other one.

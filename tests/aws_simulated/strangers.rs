@@ -19,7 +19,8 @@ use crate::desired::{
     GUEST, MANAGEMENT, ZONE, allowed_principals, endpoint_service, load_balancer, records, scope, vpc_endpoint,
 };
 use crate::life::Path;
-use crate::sim::{Process, SimTransport, fault};
+use crate::process::Process;
+use crate::sim::{SimTransport, fault};
 
 const OTHERS_ARN: &str = "arn:aws:elasticloadbalancing:us-east-1:111122223333:loadbalancer/net/others/77aa6c495c0c9188";
 const OTHERS_SERVICE: &str = "vpce-svc-0123456789abcdef0";
@@ -218,6 +219,7 @@ pub(crate) fn released_records(path: &Path) -> ReleasedRecords {
         slot: records(&name).slot,
         endpoint_names: vec![name],
         endpoint_ids: Vec::new(),
+        service_ids: Vec::new(),
     }
 }
 

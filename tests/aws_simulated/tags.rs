@@ -9,7 +9,8 @@ use tokio::time::sleep;
 
 use crate::desired::security_group;
 use crate::lost::groups;
-use crate::sim::{Process, SimTransport};
+use crate::process::Process;
+use crate::sim::SimTransport;
 
 fn with_late_tags() -> Arc<SimTransport> {
     SimTransport::with(|seed| seed["switches"] = json!({"tag_lag_s": 55.0}))

@@ -28,16 +28,31 @@ use uuid::Uuid;
 
 use self::cluster::{CR, Cluster};
 use crate::desired::{GUEST, LOAD_BALANCER, MANAGEMENT};
-use crate::sim::{Identity, SimTransport, Valve};
+use crate::process::{Identity, Valve};
+use crate::sim::SimTransport;
 
+mod answers;
 pub(crate) mod china;
 pub(crate) mod cluster;
+mod connections;
+mod corrected;
+mod drifted;
+mod endless;
 mod forged;
 mod gone;
+mod killed;
 mod lives;
 mod many;
+mod odd_input;
+mod orders;
+mod policies;
 mod reasons;
+mod restarted;
+mod sessions;
 mod states;
+mod tokens;
+mod unnamed;
+mod zones;
 
 /// What the operator's file allows, where there is one.
 type Allowed = Option<Receiver<Arc<AllowedScopes>>>;
@@ -195,8 +210,12 @@ impl Life {
             Role::Ho => reconcile(&ho(&process.cx, &self.aws.region).await, &process.cx, cr, by_time).await,
             Role::Cpo => {
                 let region = self.aws.region.clone();
-                let allowed = self.allowed.clone();
-                reconcile(&VpcEndpointController { region, allowed }, &process.cx, cr, by_time).await
+                let controller = VpcEndpointController {
+                    region,
+                    serves_many: self.allowed.is_some(),
+                    allowed: self.allowed.clone(),
+                };
+                reconcile(&controller, &process.cx, cr, by_time).await
             }
         }
     }
@@ -205,6 +224,11 @@ impl Life {
     pub(crate) async fn reconcile_next(&mut self) {
         let cr = self.cr().unwrap();
         let at = self.next(&cr).await;
+        self.reconcile_with(at, cr).await;
+    }
+
+    /// Reconciles with one of the processes, and notes when that is due again.
+    async fn reconcile_with(&mut self, at: usize, cr: AWSEndpointService) {
         let wait = self.reconcile_at(at, cr).await;
         let fingerprint = self.cr().map(|cr| self.processes[at].fingerprint(&cr));
         let process = &mut self.processes[at];

@@ -159,18 +159,27 @@ impl Cluster {
                 if !hyperlink::engine::gate::Gate::open(self.valve.as_ref()) {
                     return refuse(StatusCode::SERVICE_UNAVAILABLE);
                 }
-                let part = if parts.get(2) == Some(&"status") {
-                    "status"
-                } else {
-                    "metadata"
-                };
-                merge(&mut object[part], &body[part]);
+                let is_status = parts.get(2) == Some(&"status");
+                if !patch(&mut object, &body, if is_status { "status" } else { "metadata" }) {
+                    return refuse(StatusCode::UNPROCESSABLE_ENTITY);
+                }
                 self.put(&key, object.clone());
                 (StatusCode::OK, self.get(&key).unwrap_or(object))
             }
             // These create Events.
             (&Method::POST, None) => (StatusCode::CREATED, body),
             _ => refuse(StatusCode::METHOD_NOT_ALLOWED),
+        }
+    }
+}
+
+/// A JSON patch (RFC 6902), or a merge patch of one part; returns whether it fits the object.
+fn patch(object: &mut Value, body: &Value, part: &str) -> bool {
+    match serde_json::from_value::<json_patch::Patch>(body.clone()) {
+        Ok(operations) => json_patch::patch(object, &operations).is_ok(),
+        Err(_) => {
+            merge(&mut object[part], &body[part]);
+            true
         }
     }
 }

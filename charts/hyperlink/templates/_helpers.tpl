@@ -149,6 +149,9 @@ HostedClusters, their NodePools and Events, namespace kube-system and the infras
 {{- end -}}
 {{- if include "hyperlink.aws" $ -}}
 {{- $files = append $files (printf "files/role-%s-aws.yaml" $role) -}}
+{{- if and (eq $role "cpo") (not $.Values.namespace) -}}
+{{- $files = append $files "files/role-cpo-many-aws.yaml" -}}
+{{- end -}}
 {{- end -}}
 {{- if and (eq $role "ho") $.Values.settings.aggregateConditions -}}
 {{- $files = append $files "files/role-ho-aggregate.yaml" -}}

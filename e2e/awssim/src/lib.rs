@@ -22,7 +22,7 @@ pub use engine::resource::load_balancer_hash;
 pub use engine::seed::{Account, KubernetesService, OidcProvider, Quotas, Role, Seed, SeedError, User, WebIdentity};
 pub use engine::switches::Switches;
 pub use engine::throttle::{Bucket, ThrottleSeed};
-pub use iam::policy::{Effect, OneOrMany, Policy, PolicyRule};
+pub use iam::policy::{Condition, ConditionKeys, Effect, OneOrMany, Policy, PolicyRule};
 pub use reachable::{Hop, HopKind, Question, Reachable};
 pub use serve::{Options, Server, StartError};
 pub use simulated_aws::{ControlError, SimulatedAws};

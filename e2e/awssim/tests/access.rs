@@ -310,6 +310,35 @@ fn tags_in_a_create_need_the_right_to_tag() {
 }
 
 #[test]
+fn right_to_tag_in_a_create_is_none_to_tag_later() {
+    let mut aws = TestAws::with(|seed| {
+        let in_create = json!({"StringEquals": {"ec2:CreateAction": "CreateSecurityGroup"}});
+        seed["accounts"][1]["users"][0]["policies"] = json!([{"Statement": [
+            {"Effect": "Allow", "Action": "ec2:CreateSecurityGroup", "Resource": "*"},
+            {"Effect": "Allow", "Action": "ec2:CreateTags", "Resource": "*", "Condition": in_create}]}]);
+    });
+    let tagged = [
+        ("GroupName", "one"),
+        ("GroupDescription", "d"),
+        ("VpcId", VPC),
+        ("TagSpecification.1.ResourceType", "security-group"),
+        ("TagSpecification.1.Tag.1.Key", "k"),
+        ("TagSpecification.1.Tag.1.Value", "v"),
+    ];
+    let group = aws
+        .ec2(&consumer(), "CreateSecurityGroup", &tagged)
+        .ok()
+        .value("groupId");
+    let later = [
+        ("ResourceId.1", group.as_str()),
+        ("Tag.1.Key", "k"),
+        ("Tag.1.Value", "w"),
+    ];
+    let answer = aws.ec2(&consumer(), "CreateTags", &later);
+    assert_eq!((answer.status, answer.code().as_str()), (403, "UnauthorizedOperation"));
+}
+
+#[test]
 fn shared_subnet_is_used_by_another_account() {
     let subnet = format!("arn:aws:ec2:{REGION}:{CONSUMER}:subnet/{}", SUBNETS[0]);
     let mut aws = TestAws::with(|seed| {

@@ -108,6 +108,19 @@ impl AwsHostedCluster {
         .await
     }
 
+    /// Waits until both roles report the path as available, and it carries traffic.
+    ///
+    /// # Errors
+    ///
+    /// It does not within `timeout` for each step; the error holds the conditions.
+    pub async fn becomes_available(&self, env: &AwsEnv, timeout: Duration) -> Result<()> {
+        self.gets_endpoint_service(env, timeout).await?;
+        let success = ("True", "AWSSuccess");
+        self.has_condition(env, "AWSEndpointAvailable", success, timeout)
+            .await?;
+        self.becomes_reachable(env, timeout).await
+    }
+
     /// Waits until HO reports each endpoint service as available, and returns the first custom resource.
     ///
     /// # Errors

@@ -111,18 +111,23 @@ fn user(identity: Identity, policy: &Value) -> Value {
         "policies": [policy]})
 }
 
+/// What a role has that trusts the tokens of a ServiceAccount, namespace and name.
+pub(crate) fn web_identity((namespace, name): (&str, &str)) -> Value {
+    json!({
+        "issuer": ControlPlane::TOKEN_ISSUER,
+        "subject": format!("system:serviceaccount:{namespace}:{name}"),
+        "audience": TOKEN_AUDIENCE,
+    })
+}
+
 /// A role that trusts the tokens of one ServiceAccount.
-fn role(arn: &str, (namespace, name): (&str, &str), policy: &Value) -> Value {
+fn role(arn: &str, account: (&str, &str), policy: &Value) -> Value {
     let full_name = arn.split_once(":role").map_or(arn, |(_, full_name)| full_name);
     let (path, role) = full_name.rsplit_once('/').unwrap_or_default();
     json!({
         "name": role,
         "path": format!("{path}/"),
-        "web_identities": [{
-            "issuer": ControlPlane::TOKEN_ISSUER,
-            "subject": format!("system:serviceaccount:{namespace}:{name}"),
-            "audience": TOKEN_AUDIENCE,
-        }],
+        "web_identities": [web_identity(account)],
         "policies": [policy],
     })
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::{Hyperlink, Planned, Role};
+use super::{Hyperlink, PATIENT_LEASE, Planned, Role};
 use crate::aws_sim::REGION;
 use crate::process::Program;
 use crate::{AwsEnv, TestEnv, roles};
@@ -61,6 +61,7 @@ impl Hyperlink {
         ];
         let own = own
             .into_iter()
+            .chain(PATIENT_LEASE)
             .chain(of_aws.iter().map(|(flag, value)| (*flag, value.as_str())));
         let given = |name: &str| flags.iter().any(|(flag, _)| *flag == name);
         let own = own.filter(|(flag, _)| !given(flag));

@@ -1,11 +1,12 @@
 //! A private cluster that becomes public, and private again; and custom resources that nobody needs any more.
 
 use anyhow::{Context, Result, ensure};
-use e2e::hosted_cluster::ROUTER;
+use e2e::hosted_cluster::{NAMESPACE, ROUTER};
 use e2e::hyperlink::Role;
 use e2e::{eventually, scenario};
 use k8s_openapi::api::core::v1::Service;
-use kube::api::{Api, DeleteParams};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{Api, DeleteParams, ListParams};
 use serde_json::json;
 
 use crate::SOON;
@@ -35,6 +36,19 @@ impl Both {
         .await
     }
 
+    /// Fails unless one Normal Event on the HostedCluster has this note.
+    async fn ensure_reported_once(&self, note: &str) -> Result<()> {
+        let events: Api<Event> = Api::namespaced(self.env.client()?, NAMESPACE);
+        let all = events.list(&ListParams::default()).await?.items;
+        let is_it = |event: &&Event| {
+            let about = event.regarding.as_ref().and_then(|object| object.kind.as_deref());
+            let (text, kind) = (event.note.as_deref(), event.type_.as_deref());
+            about == Some("HostedCluster") && text == Some(note) && kind == Some("Normal")
+        };
+        ensure!(all.iter().filter(is_it).count() == 1, "{all:?}");
+        Ok(())
+    }
+
     /// Waits until HO has read its endpoint service twice after the call numbered `since`.
     async fn endpoint_service_is_read_twice(&self, since: u64) -> Result<()> {
         eventually("HO reads twice", SOON, || async {
@@ -60,6 +74,8 @@ fn path_of_a_cluster_made_public_is_deleted_and_remade() {
         both.patch_hosted_cluster(&json!({"endpointAccess": "Public"})).await?;
         both.patch_control_plane(&json!({"endpointAccess": "Public"})).await?;
         both.custom_resource_is_gone().await?;
+        both.ensure_reported_once("private-router is deleted: the cluster is not private")
+            .await?;
         both.delete_service().await?;
         both.nothing_is_left().await?;
         let writes = both.writes(since).await?;

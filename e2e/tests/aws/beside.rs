@@ -23,14 +23,14 @@ const CALLS: usize = 4;
 /// Simulated seconds after which AWS's request budgets suffice for the next part of a life.
 const REFILL: f64 = 60.0;
 
-/// An environment with the network of this cluster's guest. What was created shows at once: HyperShift's controllers
-/// make a second endpoint if a write of the status is refused before they can find the first one.
+/// An environment with the network of this cluster's guest. What was created shows at once by its id, and later by its
+/// tags: HyperShift's guest side makes a second endpoint if its write of the first one's id is refused meanwhile.
 async fn environment(cluster: AwsHostedCluster) -> Result<Both> {
     let env = AwsEnv::local_with(Preset::Fast, |seed| {
         for (budget, at_once, per_second) in BUDGETS {
             seed["throttle"][budget] = json!({"bucket": at_once * SPEED, "per_s": per_second * SPEED});
         }
-        seed["switches"] = json!({"describe_lag_s": 0.0, "tag_lag_s": 0.0});
+        seed["switches"] = json!({"describe_lag_s": 0.0});
     });
     Both::in_env(env.await?, cluster, "3s").await
 }

@@ -15,6 +15,7 @@ mod killed;
 mod lives;
 mod many;
 mod metrics;
+mod odd_orders;
 mod plan;
 mod platforms;
 mod principals;

@@ -1,6 +1,7 @@
 //! One process of the guest side for many clusters: as which role it calls AWS for each of them, and where, is in the
 //! operator's file.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
@@ -11,6 +12,7 @@ use e2e::azure_sim::Preset;
 use e2e::hosted_cluster::{NAMESPACE, conditions};
 use e2e::hyperlink::{Hyperlink, Role};
 use e2e::{eventually, scenario};
+use hyperlink::hypershift::shard::Shard;
 use serde_json::{Value, json};
 
 use crate::SOON;
@@ -22,6 +24,13 @@ const BASE: Identity = Identity {
     access_key_id: "AKIABASE",
 };
 
+/// The same of a second process.
+const TWIN: Identity = Identity {
+    name: "twin",
+    account: MANAGEMENT,
+    access_key_id: "AKIATWIN",
+};
+
 /// The name of the role of a cluster.
 fn role_name(cluster: &str) -> String {
     format!("hyperlink-{cluster}")
@@ -31,23 +40,48 @@ fn role(cluster: &str) -> String {
     format!("arn:aws:iam::{GUEST}:role/{}", role_name(cluster))
 }
 
-/// Adds the identity of the process, and a role for each of these clusters, with the rights of the shipped policy.
+/// Adds the identities of the processes, and a role for each of these clusters, with the rights of the shipped policy.
 fn add_identities(seed: &mut Value, clusters: &[&str], policy: &Value) {
     let assume = json!({"Version": "2012-10-17",
         "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": "*"}]});
-    let base = json!({"name": BASE.name, "access_key_id": BASE.access_key_id, "secret_access_key": BASE.secret(),
-        "policies": [assume]});
+    let callers = [BASE, TWIN].map(|one| {
+        json!({"name": one.name, "access_key_id": one.access_key_id, "secret_access_key": one.secret(),
+            "policies": [assume]})
+    });
     let roles = clusters
         .iter()
-        .map(|cluster| json!({"name": role_name(cluster), "trusted": [BASE.arn()], "policies": [policy]}));
+        .map(|cluster| json!({"name": role_name(cluster), "trusted": [BASE.arn(), TWIN.arn()], "policies": [policy]}));
     let [management, guest] = [0, 1].map(|account| seed["accounts"][account].clone());
     let more = |account: &Value, list: &str, added: Vec<Value>| {
         let mut all = account[list].as_array().cloned().unwrap_or_default();
         all.extend(added);
         json!(all)
     };
-    seed["accounts"][0]["users"] = more(&management, "users", vec![base]);
+    seed["accounts"][0]["users"] = more(&management, "users", callers.into());
     seed["accounts"][1]["roles"] = more(&guest, "roles", roles.collect());
+}
+
+/// An environment in which these clusters have a role each, and the operator's file an entry for each.
+async fn environment(clusters: &[&AwsHostedCluster]) -> Result<AwsEnv> {
+    let names: Vec<&str> = clusters.iter().map(|cluster| cluster.name()).collect();
+    let policy = shipped_policy("cpo")?;
+    let env = AwsEnv::local_with(Preset::Fast, |seed| add_identities(seed, &names, &policy)).await?;
+    env.create_leases().await?;
+    let entries: Vec<Value> = clusters.iter().map(|cluster| entry(cluster)).collect();
+    let file = json!({"hostedClusters": entries}).to_string();
+    std::fs::write(env.dir().join("allow-scopes.json"), file)?;
+    Ok(env)
+}
+
+/// A process of the guest side for all namespaces, with this identity.
+async fn guest_side(env: &AwsEnv, name: &str, identity: Identity, more: &[(&str, &str)]) -> Result<Hyperlink> {
+    let (file, credentials) = (env.dir().join("allow-scopes.json"), credentials(env, identity)?);
+    let own = [
+        ("resync", "3s"),
+        ("allow-scopes", &*file.to_string_lossy()),
+        ("aws-credentials-file", &*credentials.to_string_lossy()),
+    ];
+    Hyperlink::start_on_aws(env, Role::Cpo, name, &[&own, more].concat()).await
 }
 
 /// Both roles of Hyperlink, of which the guest side serves all namespaces.
@@ -59,39 +93,25 @@ struct Many {
 
 impl Many {
     async fn start(clusters: &[&AwsHostedCluster]) -> Result<Self> {
-        let names: Vec<&str> = clusters.iter().map(|cluster| cluster.name()).collect();
-        let policy = shipped_policy("cpo")?;
-        let env = AwsEnv::local_with(Preset::Fast, |seed| add_identities(seed, &names, &policy)).await?;
-        env.create_leases().await?;
-        let entries: Vec<Value> = clusters.iter().map(|cluster| entry(cluster)).collect();
-        let file = env.dir().join("allow-scopes.json");
-        std::fs::write(&file, json!({"hostedClusters": entries}).to_string())?;
-        let (file, credentials) = (file.to_string_lossy(), credentials(&env)?);
-        let flags = [
-            ("resync", "3s"),
-            ("allow-scopes", &*file),
-            ("aws-credentials-file", &*credentials.to_string_lossy()),
-        ];
+        let env = environment(clusters).await?;
         let ho = Hyperlink::start_on_aws(&env, Role::Ho, "ho", &[("resync", "3s")]).await?;
-        let cpo = Hyperlink::start_on_aws(&env, Role::Cpo, "cpo", &flags).await?;
+        let cpo = guest_side(&env, "cpo", BASE, &[]).await?;
         Ok(Self { ho, cpo, env })
     }
 
     /// Waits until a cluster has its private path.
     async fn becomes_available(&self, cluster: &AwsHostedCluster) -> Result<()> {
-        cluster.gets_endpoint_service(&self.env, SOON).await?;
-        let success = ("True", "AWSSuccess");
-        let kind = "AWSEndpointAvailable";
-        cluster.has_condition(&self.env, kind, success, SOON).await?;
-        cluster.becomes_reachable(&self.env, SOON).await
+        cluster.becomes_available(&self.env, SOON).await
     }
 
     /// Waits until the guest side refuses a cluster with this message.
     async fn is_refused(&self, cluster: &AwsHostedCluster, message: &str) -> Result<()> {
+        self.is_refused_for(cluster, "ScopeNotAllowed", message).await
+    }
+
+    async fn is_refused_for(&self, cluster: &AwsHostedCluster, reason: &str, message: &str) -> Result<()> {
         let kind = "AWSEndpointAvailable";
-        let found = cluster
-            .has_condition(&self.env, kind, ("False", "ScopeNotAllowed"), SOON)
-            .await?;
+        let found = cluster.has_condition(&self.env, kind, ("False", reason), SOON).await?;
         let all = conditions(&found);
         let condition = all.iter().find(|one| one.kind == kind).context("no condition")?;
         ensure!(condition.message == message, "{condition:?}");
@@ -131,9 +151,9 @@ fn entry(cluster: &AwsHostedCluster) -> Value {
     json!({"namespace": NAMESPACE, "names": [cluster.name()], "aws": aws})
 }
 
-fn credentials(env: &AwsEnv) -> Result<PathBuf> {
-    let path = env.dir().join("credentials-base");
-    let (key, secret) = (BASE.access_key_id, BASE.secret());
+fn credentials(env: &AwsEnv, identity: Identity) -> Result<PathBuf> {
+    let path = env.dir().join(format!("credentials-{}", identity.name));
+    let (key, secret) = (identity.access_key_id, identity.secret());
     let profile = format!("[default]\naws_access_key_id = {key}\naws_secret_access_key = {secret}\n");
     std::fs::write(&path, profile)?;
     Ok(path)
@@ -194,6 +214,35 @@ fn each_cluster_has_its_path_by_the_role_of_its_entry() {
 }
 
 #[test]
+fn control_plane_that_no_hosted_cluster_confirms_gets_nothing() {
+    scenario(async {
+        let victim = cluster("victim");
+        let ids = json!({"spec": {"clusterID": victim.cluster_id(), "infraID": victim.infra_id()}});
+        let (twin, ghost) = (cluster("twin").with_control_plane(ids), cluster("ghost"));
+        let many = Many::start(&[&twin, &ghost]).await?;
+        twin.create_objects(&many.env).await?;
+        ghost.create_guest_network(&many.env).await?;
+        ghost.create_namespaces(&many.env).await?;
+        let owner = ghost.create_control_plane(&many.env).await?;
+        ghost.create_services(&many.env, Some(&owner)).await?;
+        let disagree = "HostedCluster and HostedControlPlane disagree on the cluster";
+        many.is_refused_for(&twin, "IdentityMismatch", disagree).await?;
+        let nobody = "HostedCluster clusters/ghost does not exist";
+        many.is_refused_for(&ghost, "HostedClusterNotFound", nobody).await?;
+        for forged in [&twin, &ghost] {
+            let calls = many.calls_as(forged).await?;
+            ensure!(calls.is_empty(), "{calls:?}");
+        }
+
+        ghost.create_hosted_cluster(&many.env).await?;
+        ghost.create_node_pools(&many.env).await?;
+        many.becomes_available(&ghost).await?;
+        many.ensure_base_only_assumes().await?;
+        many.stop().await
+    });
+}
+
+#[test]
 fn tenant_who_names_the_role_or_vpc_of_another_is_refused() {
     scenario(async {
         let victim = cluster("victim");
@@ -232,5 +281,62 @@ fn tenant_who_names_the_role_or_vpc_of_another_is_refused() {
         victim.becomes_reachable(&many.env, SOON).await?;
         many.ensure_base_only_assumes().await?;
         many.stop().await
+    });
+}
+
+/// A number of shards of which different ones have the control planes of these clusters, and which.
+fn split(clusters: [&AwsHostedCluster; 2]) -> Result<[String; 2]> {
+    let shard_of = |cluster: &AwsHostedCluster, of: u16| {
+        let namespace = cluster.control_plane_namespace();
+        let mut all = (1..=of).map(|number| format!("{number}/{of}"));
+        all.find(|shard| shard.parse::<Shard>().is_ok_and(|shard| shard.has(&namespace)))
+    };
+    let mut splits = (2..10).filter_map(|of| {
+        let [one, two] = clusters.map(|cluster| shard_of(cluster, of));
+        Some([one?, two?])
+    });
+    splits.find(|[one, two]| one != two).context("no number splits them")
+}
+
+/// For whose roles a process has asked.
+async fn assumed_by(env: &AwsEnv, identity: Identity) -> Result<BTreeSet<String>> {
+    let mut calls = env.oracle().journal(0).await?;
+    calls.retain(|call| call.principal == identity.arn() && call.action() == "AssumeRole");
+    let roles = ["blue", "green"].map(role_name);
+    let asked = roles
+        .into_iter()
+        .filter(|role| calls.iter().any(|call| call.query.contains(role)));
+    Ok(asked.collect())
+}
+
+#[test]
+fn each_shard_serves_the_control_planes_of_its_namespaces() {
+    scenario(async {
+        let clusters = ["blue", "green"].map(cluster);
+        let shards = split(clusters.each_ref())?;
+        let env = environment(&clusters.each_ref()).await?;
+        let ho = Hyperlink::start_on_aws(&env, Role::Ho, "ho", &[("resync", "3s")]).await?;
+        // The shipped role for the lease is for one process that serves all.
+        let admin = env.control_plane().admin().path().to_string_lossy();
+        let mut processes = vec![ho];
+        for (identity, shard) in [BASE, TWIN].into_iter().zip(&shards) {
+            let flags = [("shard", shard.as_str()), ("kubeconfig", &*admin)];
+            processes.push(guest_side(&env, identity.name, identity, &flags).await?);
+        }
+        for cluster in &clusters {
+            cluster.create_objects(&env).await?;
+        }
+        for (cluster, identity) in clusters.iter().zip([BASE, TWIN]) {
+            cluster.becomes_available(&env, SOON).await?;
+            let expected = BTreeSet::from([role_name(cluster.name())]);
+            ensure!(assumed_by(&env, identity).await? == expected, "{}", cluster.name());
+        }
+        for cluster in &clusters {
+            cluster.delete(&env, SOON).await?;
+        }
+        for process in processes {
+            process.stop().await?;
+        }
+        Ok(())
     });
 }

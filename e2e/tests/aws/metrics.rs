@@ -56,11 +56,7 @@ fn path_is_in_the_metrics_of_both_roles_from_waiting_to_available() {
         for role in [Role::Ho, Role::Cpo] {
             exports(&mut both, role, &available).await?;
             let text = page(&mut both, role).await?;
-            for other in [
-                "hyperlink_object_not_true_age",
-                "hyperlink_quota",
-                "platform=\"azure\",state",
-            ] {
+            for other in ["hyperlink_object_not_true_age", "platform=\"azure\",state"] {
                 ensure!(!text.contains(other), "{other} in\n{text}");
             }
         }
@@ -73,6 +69,18 @@ fn path_is_in_the_metrics_of_both_roles_from_waiting_to_available() {
             .context(session)?;
         ensure!(left.parse::<f64>()? > 1_800.0, "{left}");
         ensure!(!page(&mut both, Role::Ho).await?.contains(session), "keys have no end");
+
+        let of_vpc = ["used", "limit"].map(|what| format!("hyperlink_quota_{what}{{quota=\"endpoints_per_vpc\"}} "));
+        ensure!(
+            !page(&mut both, Role::Ho).await?.contains("hyperlink_quota"),
+            "ho counts no endpoints"
+        );
+        let text = page(&mut both, Role::Cpo).await?;
+        let quota: Vec<_> = of_vpc
+            .iter()
+            .map(|one| text.lines().find_map(|line| line.strip_prefix(&**one)))
+            .collect();
+        ensure!(quota == [Some("1"), Some("50")], "{quota:?}");
 
         let counted = "hyperlink_time_to_available_seconds_count{platform=\"aws\",since=\"creation\"} 1";
         exports(&mut both, Role::Cpo, &[counted]).await?;

@@ -1,12 +1,16 @@
 //! One process of a role for clusters on both clouds.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result, ensure};
 use e2e::aws_cluster::AwsHostedCluster;
+use e2e::aws_sim::{SHARED_ENDPOINTS_ROLE, SHARED_RECORDS_ROLE, share_vpcs};
 use e2e::azure_sim::Preset;
-use e2e::hosted_cluster::{HostedCluster, conditions};
-use e2e::hyperlink::{Hyperlink, Role};
+use e2e::hosted_cluster::{HostedCluster, NAMESPACE, conditions};
+use e2e::hyperlink::{Hyperlink, Role, allow_guest_subscription};
 use e2e::{AwsEnv, TestEnv, eventually, scenario};
 use kube::ResourceExt;
+use serde_json::{Value, json};
 
 use crate::SOON;
 
@@ -22,8 +26,13 @@ struct Clouds {
 
 impl Clouds {
     async fn start(name: &str) -> Result<Self> {
+        Self::start_with(name, |_| {}).await
+    }
+
+    /// Starts both with a changed seed of the simulated AWS.
+    async fn start_with(name: &str, change: impl FnOnce(&mut Value)) -> Result<Self> {
         let azure = TestEnv::local(Preset::Fast).await?;
-        let aws = AwsEnv::beside(&azure, Preset::Fast).await?;
+        let aws = AwsEnv::beside(&azure, Preset::Fast, change).await?;
         Ok(Self {
             on_azure: HostedCluster::new(&azure, &format!("{name}-azure")),
             on_aws: AwsHostedCluster::new(&format!("{name}-aws")),
@@ -60,12 +69,7 @@ impl Clouds {
     }
 
     async fn is_up_on_aws(&self) -> Result<()> {
-        self.on_aws.gets_endpoint_service(&self.aws, SOON).await?;
-        let success = ("True", "AWSSuccess");
-        self.on_aws
-            .has_condition(&self.aws, "AWSEndpointAvailable", success, SOON)
-            .await?;
-        self.on_aws.becomes_reachable(&self.aws, SOON).await
+        self.on_aws.becomes_available(&self.aws, SOON).await
     }
 
     /// Deletes both clusters, which have to leave nothing in the clouds.
@@ -96,6 +100,47 @@ fn one_process_serves_clusters_on_both_clouds() {
         clouds.is_up_on_aws().await?;
         clouds.delete().await?;
         for process in guests.into_iter().chain([ho]) {
+            process.stop().await?;
+        }
+        Ok(())
+    });
+}
+
+/// The operator's file for a guest side of both. The roles of a shared VPC trust that of the process.
+fn file_for_both(clouds: &Clouds) -> Result<PathBuf> {
+    let aws = json!({"roleARN": SHARED_ENDPOINTS_ROLE, "recordsRoleARN": SHARED_RECORDS_ROLE,
+        "vpcIDs": [clouds.on_aws.vpc()], "hostedZoneIDs": [clouds.on_aws.zone()]});
+    let on_aws = json!({"namespace": NAMESPACE, "names": [clouds.on_aws.name()], "aws": aws});
+    let mut file = allow_guest_subscription(&clouds.azure);
+    file["hostedClusters"]
+        .as_array_mut()
+        .context("no entries")?
+        .push(on_aws);
+    let path = clouds.aws.dir().join("allow-scopes-of-both.json");
+    std::fs::write(&path, file.to_string())?;
+    Ok(path)
+}
+
+#[test]
+fn one_file_and_one_process_serve_many_on_both_clouds() {
+    scenario(async {
+        let mut shared = Ok(());
+        let mut clouds = Clouds::start_with("many", |seed| shared = share_vpcs(seed)).await?;
+        shared?;
+        clouds.on_aws = clouds.on_aws.with_shared_vpc();
+        clouds.aws.install_kinds().await?;
+        let file = file_for_both(&clouds)?;
+        let ho = clouds.role(Role::Ho, "ho", &[]).await?;
+        let cpo = clouds
+            .role(Role::Cpo, "cpo", &[("allow-scopes", &file.to_string_lossy())])
+            .await?;
+        cpo.ready(SOON).await?;
+        clouds.on_azure.create(&clouds.azure).await?;
+        clouds.create_on_aws().await?;
+        clouds.is_up_on_azure().await?;
+        clouds.is_up_on_aws().await?;
+        clouds.delete().await?;
+        for process in [cpo, ho] {
             process.stop().await?;
         }
         Ok(())

@@ -101,11 +101,15 @@ impl Both {
     }
 }
 
-/// Whether both roles have recorded what they serve, and report it as available.
+/// Whether both roles have recorded what they serve, and CPO, which speaks of it in words of its own, has reported it as
+/// available.
 fn is_served(found: &DynamicObject) -> bool {
+    let mut managers = found.metadata.managed_fields.iter().flatten();
+    let is_reported = managers
+        .any(|one| one.manager.as_deref() == Some("hyperlink-cpo") && one.subresource.as_deref() == Some("status"));
     let annotations = found.metadata.annotations.clone().unwrap_or_default();
     let recorded = ["ho-intent", "cpo-intent"]
         .iter()
         .all(|name| annotations.contains_key(&format!("hyperlink.hypershift.openshift.io/{name}")));
-    recorded && conditions(found).iter().all(|one| one.status == "True")
+    recorded && is_reported && conditions(found).iter().all(|one| one.status == "True")
 }

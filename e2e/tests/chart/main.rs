@@ -2,6 +2,7 @@
 
 mod admission;
 mod life;
+mod life_on_aws;
 mod monitors;
 mod program;
 mod release;

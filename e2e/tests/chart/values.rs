@@ -189,6 +189,10 @@ fn examples_are_accepted_by_lint() {
     r#"allowScopes.hostedClusters=[{"namespace":"clusters"}]"#,
     "at '/allowScopes/hostedClusters/0': missing property 'aws'"
 )]
+#[case::scopes_on_aws_for_clusters_without_names(
+    r#"allowScopes.hostedClusters=[{"namespace":"clusters","aws":{"roleARN":"arn:aws:iam::444455556666:role/a","vpcIDs":[],"hostedZoneIDs":[]}}]"#,
+    "at '/allowScopes/hostedClusters/0': properties 'names' required, if 'aws' exists"
+)]
 #[case::user_for_a_role_on_aws(
     r#"allowScopes.hostedClusters=[{"namespace":"clusters","names":["a"],"aws":{"roleARN":"arn:aws:iam::444455556666:user/a","vpcIDs":[],"hostedZoneIDs":[]}}]"#,
     "at '/allowScopes/hostedClusters/0/aws/roleARN': 'arn:aws:iam::444455556666:user/a' does not match pattern"

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::aws_cluster::AwsHostedCluster;
 use e2e::aws_sim::{AwsCall, CPO, CPO_ROLE, GUEST_ADMINISTRATOR, HO, HO_ROLE, shipped_policy};
 use e2e::azure_sim::Preset;
+use e2e::hosted_cluster::NAMESPACE;
 use e2e::hyperlink::aws::lease;
 use e2e::hyperlink::{Hyperlink, Role};
 use e2e::{AwsEnv, eventually, scenario};
@@ -53,6 +54,41 @@ fn rights_used_in_a_life_on_aws_are_the_rights_granted() {
             wrong.extend(differences("AWS", role, &used_actions(&journal, role)?, &granted));
         }
         ensure!(wrong.is_empty(), "{wrong:#?}");
+        Ok(())
+    });
+}
+
+/// What vouches for a control plane is read before AWS is called, so no role has to exist there.
+#[test]
+fn right_of_a_guest_side_for_many_on_aws_is_used() {
+    scenario(async {
+        let env = AwsEnv::local(Preset::Fast).await?;
+        env.create_leases().await?;
+        let cluster = AwsHostedCluster::new("one-of-many");
+        let aws = json!({"roleARN": "arn:aws:iam::444455556666:role/none", "vpcIDs": [cluster.vpc()],
+            "hostedZoneIDs": [cluster.zone()]});
+        let entry = json!({"namespace": NAMESPACE, "names": [cluster.name()], "aws": aws});
+        let file = env.dir().join("allow-scopes.json");
+        std::fs::write(&file, json!({"hostedClusters": [entry]}).to_string())?;
+        let flags = [("allow-scopes", &*file.to_string_lossy())];
+        let cpo = Hyperlink::start_on_aws(&env, Role::Cpo, "cpo", &flags).await?;
+        cluster.create_guest_network(&env).await?;
+        cluster.create_namespaces(&env).await?;
+        let owner = cluster.create_control_plane(&env).await?;
+        cluster.create_services(&env, Some(&owner)).await?;
+        let nobody = ("False", "HostedClusterNotFound");
+        cluster
+            .has_condition(&env, "AWSEndpointAvailable", nobody, SOON)
+            .await?;
+        cpo.stop().await?;
+        let used = used_rights(&audit(env.control_plane())?, "cpo-aws")?;
+        let of_many = "role-cpo-many-aws.yaml";
+        let granted = granted_by("cpo-aws", &[of_many])?;
+        let more = &granted - &granted_by("cpo-aws", &[])?;
+        ensure!(
+            used.is_subset(&granted) && more.is_subset(&used),
+            "{more:?} of {used:?}"
+        );
         Ok(())
     });
 }
@@ -118,7 +154,7 @@ async fn whole_life(env: &AwsEnv) -> Result<AwsHostedCluster> {
     cpo.leading(SOON).await?;
     cluster.create_guest_network(env).await?;
     cluster.create_objects(env).await?;
-    is_up(env, &cluster).await?;
+    cluster.becomes_available(env, SOON).await?;
     let second_ho = start(env, Role::Ho, "second-ho", &cluster).await?;
     take_over(env.client()?, ho, &lease_of(Role::Ho, &cluster)).await?;
     let second_cpo = start(env, Role::Cpo, "second-cpo", &cluster).await?;
@@ -133,15 +169,6 @@ async fn whole_life(env: &AwsEnv) -> Result<AwsHostedCluster> {
     second_ho.stop().await?;
     second_cpo.stop().await?;
     Ok(cluster)
-}
-
-async fn is_up(env: &AwsEnv, cluster: &AwsHostedCluster) -> Result<()> {
-    cluster.gets_endpoint_service(env, SOON).await?;
-    let success = ("True", "AWSSuccess");
-    cluster
-        .has_condition(env, "AWSEndpointAvailable", success, SOON)
-        .await?;
-    cluster.becomes_reachable(env, SOON).await
 }
 
 /// Has Karpenter's operator name a subnet, and waits until the endpoint is in it.

@@ -19,6 +19,10 @@ use crate::endpoints::Service;
 /// A call that does not come back within this long after its turn loses it.
 const TURN_KEPT_FOR: Duration = Duration::from_secs(30);
 
+/// The longest that a call is told to wait, however many wait before it. Those of them that are given up do not come
+/// back, and no longer than this and [`TURN_KEPT_FOR`] do they hold up others.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
 /// Budgets of which nothing was used are forgotten when this many are known.
 const SWEEP: usize = 1_024;
 
@@ -55,7 +59,7 @@ struct Budget {
     /// The calls that are left, as of `at`.
     left: f64,
     at: Instant,
-    /// The calls that wait, those for which somebody waits and the others, in their order, and when each one's turn comes.
+    /// The calls that wait, those for which somebody waits and the others, in their order, and when each one comes back.
     waiting: [VecDeque<(u64, Instant)>; 2],
 }
 
@@ -78,8 +82,8 @@ impl Budget {
         }
     }
 
-    /// How long the call has to wait; none if it may be sent, which it is then counted as. What waits before it comes
-    /// first. A call for which nobody waits comes after all others, and leaves half of the budget.
+    /// After how long the call has to come back; none if it may be sent, which it is then counted as. What waits before it
+    /// comes first. A call for which nobody waits comes after all others, and leaves half of the budget.
     fn take(&mut self, call: u64, urgency: Urgency, now: Instant) -> Option<Duration> {
         self.refill(now);
         let [awaited, routine] = &mut self.waiting;
@@ -97,7 +101,7 @@ impl Budget {
             self.left -= 1.0;
             return None;
         }
-        let wait = Duration::from_secs_f64(missing / self.grant.per_second);
+        let wait = Duration::from_secs_f64(missing / self.grant.per_second).min(LONGEST_WAIT);
         match known {
             Some(position) => line[position].1 = now + wait,
             None => line.push_back((call, now + wait)),
@@ -115,7 +119,8 @@ impl Budget {
 pub(crate) struct Budgets(Mutex<HashMap<(Bucket, bool), Budget>>);
 
 impl Budgets {
-    /// How long a call has to wait; none if it may be sent, which it is then counted as. `call` tells it from other ones.
+    /// After how long a call has to come back; none if it may be sent, which it is then counted as. `call` tells it from
+    /// other ones.
     pub(crate) fn take(
         &self,
         bucket: &Bucket,

@@ -191,6 +191,11 @@ impl AwsError {
         Self::own(Class::Gone, "NotFound")
     }
 
+    /// Whether AWS takes a client token no more: it was used with other parameters, or what it made is gone.
+    pub fn refuses_token(&self) -> bool {
+        self.code == "IdempotentParameterMismatch"
+    }
+
     /// Whether AWS says that the session has expired or is not known.
     pub(crate) fn refuses_session(&self) -> bool {
         REFUSED_SESSION.iter().any(|code| code.eq_ignore_ascii_case(&self.code))
@@ -294,6 +299,10 @@ impl Failure for AwsError {
         self.class == Class::Throttled && self.status == 0 && self.code != CALL_BUDGET_EXHAUSTED
     }
 
+    fn is_of_caller(&self) -> bool {
+        self.code == CALL_BUDGET_EXHAUSTED
+    }
+
     fn is_lasting(&self) -> bool {
         self.lasting
     }
@@ -335,6 +344,7 @@ impl Failure for AwsError {
     fn with_retry_after(self, wait: Duration) -> Self {
         Self {
             retry_after: Some(wait),
+            exact: true,
             ..self
         }
     }

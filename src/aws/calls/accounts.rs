@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hyperlink_engine::call_budget::CallBudgets;
 use hyperlink_engine::client::{Accepted, CloudClient, Condition, OperationState, Reconcile, WriteError, WriteTarget};
 use hyperlink_engine::failure::Class;
 use hyperlink_engine::gate::Gate;
@@ -27,6 +28,7 @@ pub struct Accounts {
     sessions: SessionCache,
     own: Arc<str>,
     gate: Arc<dyn Gate>,
+    call_budgets: Arc<CallBudgets>,
     known: Mutex<Known>,
 }
 
@@ -46,7 +48,17 @@ impl Accounts {
             sessions,
             own: own.into(),
             gate,
+            call_budgets: Arc::default(),
             known: Mutex::default(),
+        }
+    }
+
+    /// Returns these accounts with other call budgets.
+    #[must_use]
+    pub fn with_call_budgets(self, budgets: CallBudgets) -> Self {
+        Self {
+            call_budgets: Arc::new(budgets),
+            ..self
         }
     }
 
@@ -84,7 +96,8 @@ impl Accounts {
             account,
             Arc::clone(&self.gate),
         );
-        let calls = Arc::new(Calls::new(&client));
+        let calls = Calls::new(&client).with_call_budgets(Arc::clone(&self.call_budgets));
+        let calls = Arc::new(calls);
         known.calls.insert(scope.clone(), Arc::clone(&calls));
         Ok(calls)
     }
@@ -99,6 +112,13 @@ impl Accounts {
         if let Ok(calls) = self.calls(slot.scope()) {
             calls.note_recorded(slot, id);
         }
+    }
+
+    /// The endpoints of the VPC that has most of those that count for AWS's quota; none while none were counted lately.
+    pub fn most_endpoints_of_a_vpc(&self) -> Option<usize> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = known.calls.values().filter_map(|calls| calls.most_endpoints_of_a_vpc());
+        counts.max()
     }
 
     /// Lists the hosted zones of an account.

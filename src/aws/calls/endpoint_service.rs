@@ -70,11 +70,8 @@ impl Calls {
             return Ok(put_to(shown::endpoint_service(&created, &target.key.scope().region)));
         };
         let id = self.id_of(target)?;
-        let all_tags = with_tags(found, body);
-        if all_tags != tags(found) {
-            self.ec2.create_tags(reconcile, &id, &tags(body)).await?;
-        }
-        if found["AcceptanceRequired"] != body["AcceptanceRequired"] {
+        let is_changed = found["AcceptanceRequired"] != body["AcceptanceRequired"];
+        if is_changed {
             let changes = ServiceChanges {
                 acceptance_required: body["AcceptanceRequired"].as_bool(),
                 ..ServiceChanges::default()
@@ -83,7 +80,7 @@ impl Calls {
         }
         let mut changed = found.clone();
         changed["AcceptanceRequired"] = body["AcceptanceRequired"].clone();
-        changed["Tags"] = json!(all_tags);
+        changed["Tags"] = json!(self.add_tags(reconcile, (found, body), is_changed).await?);
         Ok(put_to(changed))
     }
 }
@@ -102,11 +99,4 @@ pub(super) fn is_no_such_id(error: &AwsError) -> bool {
 /// Whether it is more than the trace of one that is deleted.
 fn exists(service: &EndpointService) -> bool {
     service.state != ServiceState::Deleted
-}
-
-/// The tags after those of the body were added.
-pub(super) fn with_tags(found: &Value, body: &Value) -> crate::body::Tags {
-    let mut all = tags(found);
-    all.extend(tags(body));
-    all
 }

@@ -18,7 +18,11 @@ const TAGS_SHOW_LATE: Duration = Duration::from_secs(60);
 
 /// The ids of resources, as far as they are known.
 #[derive(Debug, Default)]
-pub(super) struct GivenIds(Mutex<HashMap<Slot, Ids>>);
+pub(super) struct GivenIds {
+    single: Mutex<HashMap<Slot, Ids>>,
+    /// Those that the last list showed.
+    listed: Mutex<HashMap<Slot, String>>,
+}
 
 /// The ids of the resource in one slot.
 #[derive(Debug, Default)]
@@ -33,12 +37,26 @@ struct Ids {
 
 impl GivenIds {
     fn all(&self) -> MutexGuard<'_, HashMap<Slot, Ids>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.single.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn listed(&self) -> MutexGuard<'_, HashMap<Slot, String>> {
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The id of the resource in a slot, as AWS has shown it.
     pub(super) fn shown(&self, slot: &Slot) -> Option<String> {
         self.all().get(slot)?.shown.clone()
+    }
+
+    /// The id of the resource in a slot, as AWS has shown it by itself, else in the last list.
+    pub(super) fn shown_anywhere(&self, slot: &Slot) -> Option<String> {
+        self.shown(slot).or_else(|| self.listed().get(slot).cloned())
+    }
+
+    /// Notes the ids that a list showed, in place of those of the list before.
+    pub(super) fn note_listed(&self, ids: HashMap<Slot, String>) {
+        *self.listed() = ids;
     }
 
     /// The id to read first: that which AWS has shown, else that which is recorded.
@@ -94,6 +112,11 @@ impl GivenIds {
         }
     }
 
+    /// Forgets the ids of a resource that AWS has deleted.
+    pub(super) fn forget(&self, slot: &Slot) {
+        self.all().remove(slot);
+    }
+
     /// Notes that a read did not find the resource, and forgets the ids of those that are gone for long: a read by filter
     /// alone does not prove that, so that an id is kept for the next one.
     pub(super) fn note_missed(&self, slot: &Slot, now: Instant) {
@@ -130,5 +153,19 @@ mod tests {
         ids.note_recorded(&slot(7), "vpce-1", Instant::now());
         assert_eq!(ids.all().len(), 1);
         assert_eq!(ids.known(&slot(0)).as_deref(), Some("vpce-0"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn listed_id_counts_until_another_list_lacks_it() {
+        let (ids, scope) = (GivenIds::default(), Scope::own("444455556666", "us-east-1"));
+        let slot = |name: &str| Slot::endpoint_service(&scope, name);
+        let listed = |name: &str| HashMap::from([(slot(name), "vpce-svc-1".to_owned())]);
+        ids.note_listed(listed("a"));
+        ids.note_shown(&slot("b"), "vpce-svc-2");
+        ids.note_listed(listed("b"));
+        let known = ["a", "b"].map(|name| ids.shown_anywhere(&slot(name)));
+        assert_eq!(known, [None, Some("vpce-svc-2".to_owned())]);
+        ids.note_listed(listed("a"));
+        assert_eq!(ids.shown_anywhere(&slot("a")).as_deref(), Some("vpce-svc-1"));
     }
 }

@@ -81,8 +81,8 @@ fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reads load balancers by name. AWS refuses a call as a whole if it does not know one of the names: it is halved then,
-/// until what is not there is alone.
+/// Reads load balancers by name. AWS refuses a call as a whole if it does not know one of the names, or takes one for
+/// none: it is halved then, until that name is alone.
 async fn read_all(aws: &LoadBalancing, reconcile: Reconcile, names: BTreeSet<String>) -> Answers {
     let mut answers = Answers::new();
     let mut open: Vec<Vec<String>> = vec![names.into_iter().collect()];
@@ -92,7 +92,7 @@ async fn read_all(aws: &LoadBalancing, reconcile: Reconcile, names: BTreeSet<Str
                 let found = found.iter().filter(|one| one.kind.as_deref() == Some("network"));
                 answers.extend(found.map(|one| (one.name.clone(), Ok(shown::load_balancer(one)))));
             }
-            Err(error) if error.class == Class::Gone && names.len() > 1 => {
+            Err(error) if matches!(error.class, Class::Gone | Class::Invalid) && names.len() > 1 => {
                 open.push(names.split_off(names.len() / 2));
                 open.push(names);
             }

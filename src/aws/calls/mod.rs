@@ -11,13 +11,18 @@ mod records;
 mod security_group;
 mod sent_principals;
 mod shown;
+mod tags;
 mod vpc_endpoint;
+pub mod vpc_usage;
 
+use std::sync::Arc;
+
+use hyperlink_engine::call_budget::CallBudgets;
 use hyperlink_engine::client::{
     Accepted, CloudClient, Condition, Execution, OperationState, Reconcile, WriteError, WriteTarget,
 };
 use hyperlink_engine::cloud::Cloud;
-use hyperlink_engine::failure::Class;
+use hyperlink_engine::failure::{CALL_BUDGET_EXHAUSTED, Class};
 use hyperlink_engine::resource::Progress;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -30,11 +35,13 @@ use crate::cloud::{AccountList, Aws, NoOperation};
 use crate::ec2::Ec2;
 use crate::elbv2::LoadBalancing;
 use crate::kinds::Kind;
+use crate::kinds::endpoint_service::slot_of;
 use crate::route53::Route53;
 use crate::slot::Slot;
 use given_ids::GivenIds;
 use load_balancer::JoinedReads;
 use sent_principals::SentPrincipals;
+use vpc_usage::VpcUsage;
 
 /// The code of a call that no kind of this slot takes.
 const UNSUPPORTED: &str = "UnsupportedCall";
@@ -53,6 +60,8 @@ pub struct Calls {
     ids: GivenIds,
     sent_principals: SentPrincipals,
     joined_reads: JoinedReads,
+    vpc_usage: VpcUsage,
+    call_budgets: Arc<CallBudgets>,
 }
 
 impl Calls {
@@ -65,12 +74,25 @@ impl Calls {
             ids: GivenIds::default(),
             sent_principals: SentPrincipals::default(),
             joined_reads: JoinedReads::default(),
+            vpc_usage: VpcUsage::default(),
+            call_budgets: Arc::default(),
         }
+    }
+
+    /// Returns these calls with the call budgets that others use, too.
+    #[must_use]
+    pub(crate) fn with_call_budgets(self, call_budgets: Arc<CallBudgets>) -> Self {
+        Self { call_budgets, ..self }
     }
 
     /// Notes the id of the resource in a slot, as it was recorded. A read decides whether it is right.
     pub fn note_recorded(&self, slot: &Slot, id: &str) {
         self.ids.note_recorded(slot, id, Instant::now());
+    }
+
+    /// The endpoints of the VPC that has most of those that count for AWS's quota; none while none were counted lately.
+    pub fn most_endpoints_of_a_vpc(&self) -> Option<usize> {
+        self.vpc_usage.most(Instant::now())
     }
 
     async fn read(&self, reconcile: Reconcile, slot: &Slot) -> Result<Value, AwsError> {
@@ -88,6 +110,7 @@ impl Calls {
 
 impl CloudClient<Aws> for Calls {
     async fn get(&self, reconcile: Reconcile, _: Kind, slot: &Slot) -> Result<Value, AwsError> {
+        self.within_call_budget(reconcile, slot)?;
         let read = self.read(reconcile, slot).await;
         match &read {
             Ok(body) => self.ids.note_shown(slot, Aws::instance(body)),
@@ -99,13 +122,21 @@ impl CloudClient<Aws> for Calls {
 
     async fn list(&self, reconcile: Reconcile, kind: Kind, list: &AccountList) -> Result<Vec<Value>, AwsError> {
         match kind {
-            Kind::EndpointService => self.endpoint_services(reconcile, &list.scope.region).await,
+            Kind::EndpointService => {
+                let rows = self.endpoint_services(reconcile, &list.scope.region).await?;
+                let ids = rows
+                    .iter()
+                    .filter_map(|row| Some((slot_of(row)?, Aws::instance(row).to_owned())));
+                self.ids.note_listed(ids.collect());
+                Ok(rows)
+            }
             _ => Err(unsupported()),
         }
     }
 
     /// Preconditions are AWS's own: it creates nothing over what is there, and changes what has this id.
     async fn put(&self, reconcile: Reconcile, target: WriteTarget<'_, Aws>, body: &Value, _: &Condition) -> Written {
+        self.within_call_budget(reconcile, target.key)?;
         let written = match target.kind {
             Kind::EndpointService => self.put_endpoint_service(reconcile, target, body).await,
             Kind::AllowedPrincipals => self.put_principals(reconcile, target, body).await,
@@ -121,6 +152,7 @@ impl CloudClient<Aws> for Calls {
     }
 
     async fn delete(&self, reconcile: Reconcile, target: WriteTarget<'_, Aws>, _: &Condition) -> Written {
+        self.within_call_budget(reconcile, target.key)?;
         let execution = match target.kind {
             Kind::EndpointService => {
                 let id = self.id_of(target)?;
@@ -129,10 +161,15 @@ impl CloudClient<Aws> for Calls {
             Kind::EndpointConnections => self.reject_connections(reconcile, target).await?,
             Kind::SecurityGroup => {
                 let id = self.id_of(target)?;
-                self.ec2.delete_security_group(reconcile, &id).await?
+                let execution = self.ec2.delete_security_group(reconcile, &id).await?;
+                if execution == Execution::Complete {
+                    self.ids.forget(target.key);
+                }
+                execution
             }
             Kind::VpcEndpoint => {
                 let id = self.id_of(target)?;
+                self.vpc_usage.forget(target.key.container().unwrap_or_default());
                 self.ec2.delete_endpoint(reconcile, &id).await?
             }
             Kind::Records => self.delete_records(reconcile, target).await?,
@@ -153,16 +190,35 @@ impl CloudClient<Aws> for Calls {
 }
 
 impl Calls {
+    /// Takes a call from the caller's budget for this resource. Who names others' resources uses up none of theirs.
+    fn within_call_budget(&self, reconcile: Reconcile, slot: &Slot) -> Result<(), AwsError> {
+        let kind = slot.kind().label();
+        // One that is not known is searched in the list of the account: all that a caller may name share a budget.
+        let is_searched = slot.kind() == Kind::EndpointService && self.ids.shown(slot).is_none();
+        let name = if is_searched { String::new() } else { slot.to_string() };
+        let address = format!("{:x} {kind} {name}", reconcile.caller);
+        let taken = self
+            .call_budgets
+            .take(slot.kind().rules().shared, &address, Instant::now());
+        taken.map_err(|wait| {
+            tracing::error!(kind, id = %slot, "call budget exhausted: not sent");
+            AwsError {
+                retry_after: Some(wait),
+                ..AwsError::own(Class::Throttled, CALL_BUDGET_EXHAUSTED)
+            }
+        })
+    }
+
     /// The id of what a write goes to: of what was read, so that nothing that came in its place is written.
     fn id_of(&self, target: WriteTarget<'_, Aws>) -> Result<String, AwsError> {
         let read = target.found.map(Aws::instance).filter(|id| !id.is_empty());
         read.map(str::to_owned).ok_or_else(AwsError::missing)
     }
 
-    /// The id of the endpoint service that this slot is about, as a read of the service has shown it.
+    /// The id of the endpoint service that this slot is about, as a read of the service or a list has shown it.
     fn service_id(&self, slot: &Slot) -> Result<String, AwsError> {
         let service = slot.service().ok_or_else(unsupported)?;
-        let id = self.ids.shown(service);
+        let id = self.ids.shown_anywhere(service);
         id.ok_or_else(|| AwsError::own(Class::Busy, SERVICE_NOT_READ))
     }
 }

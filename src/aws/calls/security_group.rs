@@ -6,7 +6,7 @@ use hyperlink_engine::cloud::Key;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::endpoint_service::{is_no_such_id, with_tags};
+use super::endpoint_service::is_no_such_id;
 use super::{Calls, Written, accepted, put_to, shown};
 use crate::api::error::AwsError;
 use crate::body::{tags, text};
@@ -57,14 +57,9 @@ impl Calls {
         let Some(found) = target.found else {
             return self.create_security_group(reconcile, body).await;
         };
-        let all_tags = with_tags(found, body);
-        if all_tags != tags(found) {
-            let id = self.id_of(target)?;
-            self.ec2.create_tags(reconcile, &id, &tags(body)).await?;
-        }
-        self.change_rules(reconcile, found, body).await?;
+        let is_changed = self.change_rules(reconcile, found, body).await?;
         let mut changed = found.clone();
-        changed["Tags"] = json!(all_tags);
+        changed["Tags"] = json!(self.add_tags(reconcile, (found, body), is_changed).await?);
         changed["Rules"] = body["Rules"].clone();
         Ok(put_to(changed))
     }
@@ -86,13 +81,13 @@ impl Calls {
         Ok(put_to(created))
     }
 
-    /// Opens before it closes, unless the group has no room for all.
+    /// Opens before it closes, unless the group has no room for all. Returns whether there was anything to change.
     async fn change_rules(
         &self,
         reconcile: Reconcile,
         found: &Value,
         body: &Value,
-    ) -> Result<(), WriteError<AwsError>> {
+    ) -> Result<bool, WriteError<AwsError>> {
         let id = text(found, "Id");
         let change = RuleChange::between(Some(found), body);
         let (authorized, revoked): (Vec<Rule>, Vec<Rule>) = (
@@ -115,7 +110,7 @@ impl Calls {
         if !is_open {
             self.ec2.authorize_ingress(reconcile, id, &authorized).await?;
         }
-        Ok(())
+        Ok(!change.is_empty())
     }
 }
 

@@ -9,16 +9,16 @@ use crate::slot::Scope;
 const ARN: &str = "arn:aws:elasticloadbalancing:us-east-1:123456789012:loadbalancer/net/a1b2/50dc";
 const SERVICE: &str = "com.amazonaws.vpce.us-east-1.vpce-svc-1";
 
-fn scope() -> Scope {
+pub(super) fn scope() -> Scope {
     Scope::own("123456789012", "us-east-1")
 }
 
-fn calls(sample: &Sample) -> Calls {
+pub(super) fn calls(sample: &Sample) -> Calls {
     Calls::new(&sample.client)
 }
 
 /// The requests so far, each by its action and the parameters with these beginnings.
-fn sent(sample: &Sample, parameters: &[&str]) -> Vec<String> {
+pub(super) fn sent(sample: &Sample, parameters: &[&str]) -> Vec<String> {
     let requests = sample.aws.requests();
     let shown = requests.iter().map(|request| {
         let body = request.rsplit(' ').next().unwrap_or_default();
@@ -60,7 +60,7 @@ fn endpoints(items: &str) -> String {
     format!("<DescribeVpcEndpointsResponse><vpcEndpointSet>{items}</vpcEndpointSet></DescribeVpcEndpointsResponse>")
 }
 
-fn done(action: &str) -> String {
+pub(super) fn done(action: &str) -> String {
     format!("<{action}Response><return>true</return></{action}Response>")
 }
 

@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use hyperlink_engine::client::{Execution, Reconcile, WriteTarget};
 use hyperlink_engine::cloud::Key;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
-use super::endpoint_service::{is_no_such_id, with_tags};
+use super::endpoint_service::is_no_such_id;
 use super::{Calls, Written, accepted, client_token, put_to, shown};
 use crate::api::error::AwsError;
 use crate::body::{tags, text, texts};
@@ -20,8 +21,7 @@ impl Calls {
     /// oldest of those that are available.
     pub(super) async fn vpc_endpoint(&self, reconcile: Reconcile, slot: &Slot) -> Result<Value, AwsError> {
         let vpc = slot.container().unwrap_or_default();
-        let filters = vec![filter("service-name", slot.name()), filter("vpc-id", vpc)];
-        let mut found = self.ec2.endpoints(reconcile, &Selection::Filters(filters)).await?;
+        let mut found = self.endpoints_of_vpc(reconcile, slot.name(), vpc).await?;
         let known = self.ids.known(slot);
         // A filter may be behind.
         if let Some(id) = known
@@ -51,6 +51,25 @@ impl Calls {
         Ok(body)
     }
 
+    /// Reads the endpoints in a VPC to an endpoint service, and now and then with them all others of the VPC, to count them.
+    async fn endpoints_of_vpc(
+        &self,
+        reconcile: Reconcile,
+        service: &str,
+        vpc: &str,
+    ) -> Result<Vec<Endpoint>, AwsError> {
+        let counts = self.vpc_usage.is_due(vpc, Instant::now());
+        let mut filters = vec![filter("vpc-id", vpc)];
+        if !counts {
+            filters.push(filter("service-name", service));
+        }
+        let found = self.ec2.endpoints(reconcile, &Selection::Filters(filters)).await?;
+        if counts {
+            self.vpc_usage.count(vpc, &found, Instant::now());
+        }
+        Ok(found)
+    }
+
     /// Creates an endpoint, or makes the next change to it.
     pub(super) async fn put_vpc_endpoint(
         &self,
@@ -68,19 +87,16 @@ impl Calls {
                 tags: tags(body),
             };
             let created = self.ec2.create_endpoint(reconcile, &new).await?;
+            self.vpc_usage.forget(&new.vpc_id);
             return Ok(put_to(shown::vpc_endpoint(&created, &[])));
         };
         let id = self.id_of(target)?;
-        let all_tags = with_tags(found, body);
-        if all_tags != tags(found) {
-            self.ec2.create_tags(reconcile, &id, &tags(body)).await?;
-        }
         let subnets = SubnetChange::next(found, body);
         let groups = texts(body, "GroupIds");
         let missing_groups: Vec<String> = groups.difference(&texts(found, "GroupIds")).cloned().collect();
         if subnets.is_none() && missing_groups.is_empty() {
             let mut changed = found.clone();
-            changed["Tags"] = json!(all_tags);
+            changed["Tags"] = json!(self.add_tags(reconcile, (found, body), false).await?);
             return Ok(put_to(changed));
         }
         let subnets = subnets.unwrap_or_default();
@@ -91,6 +107,7 @@ impl Calls {
             remove_groups: Vec::new(),
         };
         self.ec2.modify_endpoint(reconcile, &id, &changes).await?;
+        self.add_tags(reconcile, (found, body), true).await?;
         Ok(accepted(None, Execution::Running))
     }
 }

@@ -45,7 +45,7 @@ pub trait SessionSource: Send + Sync {
     /// Returns a session that is valid now.
     async fn session(&self) -> Result<Arc<Session>, CredentialError>;
 
-    /// AWS refused this session: do not return it again, unless it is brand new.
+    /// AWS refused this session: do not return it again, unless it is brand new, or no other one can be had.
     fn invalidate(&self, refused: &Arc<Session>);
 }
 

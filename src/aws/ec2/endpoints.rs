@@ -18,6 +18,8 @@ use crate::wire::xml::{Element, Malformed};
 pub struct Endpoint {
     /// `vpce-…`
     pub id: String,
+    /// Its type, as EC2 names it.
+    pub endpoint_type: Option<String>,
     /// The name of its endpoint service; none for types of endpoints that have none.
     pub service_name: Option<String>,
     /// The network that it is in.
@@ -36,6 +38,17 @@ pub struct Endpoint {
     pub last_error: Option<String>,
     /// Its tags.
     pub tags: Tags,
+}
+
+impl Endpoint {
+    /// Whether it counts for the quota of its VPC.
+    ///
+    /// Source: <https://docs.aws.amazon.com/vpc/latest/privatelink/vpc-limits-endpoints.html>
+    pub(crate) fn counts_in_vpc(&self) -> bool {
+        let counted = ["Interface", "GatewayLoadBalancer"];
+        let has_type = self.endpoint_type.as_deref().is_some_and(|of| counted.contains(&of));
+        has_type && self.state != EndpointState::Deleted
+    }
 }
 
 /// A name of an endpoint.
@@ -201,6 +214,7 @@ fn endpoint(item: &Element) -> Result<Endpoint, Malformed> {
     let groups = item.items("groupSet", "item").map(|group| group.required("groupId"));
     Ok(Endpoint {
         id: item.required("vpcEndpointId")?,
+        endpoint_type: item.optional("vpcEndpointType"),
         service_name: item.optional("serviceName"),
         vpc_id: item.optional("vpcId"),
         state: EndpointState::parse(&item.required("state")?),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::load_balancer::{account_in_arn, name_in_arn};
 use super::{Kind, ListScope, REPLACED_AFTER, Rules};
-use crate::body::{state, text, texts};
+use crate::body::{state, tags, text, texts};
 use crate::client_token::ClientToken;
 use crate::cloud::Aws;
 use crate::owner_tags::OwnerTags;
@@ -42,8 +42,11 @@ pub struct OwnedEndpointService {
     pub slot: Slot,
     /// Its tags.
     pub owner_tags: OwnerTags,
-    /// Whether the load balancer of this name is known to be the cluster's. Else only the tag proves the owner.
+    /// Whether the load balancer of this name is known to be the cluster's. Else only the tags prove the owner.
     pub vouched: bool,
+    /// The key of the tag of the management cluster, if it has one: clusters of another one, in the same account, are
+    /// not known here.
+    pub management_tag: Option<String>,
 }
 
 /// A desired endpoint service.
@@ -78,8 +81,19 @@ impl Owned<Aws> for OwnedEndpointService {
     fn is_owned(&self, current: &Value) -> bool {
         let arns = texts(current, "NetworkLoadBalancerArns");
         let names = arns.iter().map(|arn| name_in_arn(arn));
-        let proven = self.owner_tags.prove(current) || (self.vouched && !self.owner_tags.deny(current));
+        let proven = match self.vouched {
+            true => !self.owner_tags.deny(current),
+            false => self.owner_tags.prove(current) && self.is_of_management_cluster(current),
+        };
         arns.len() == 1 && names.eq([Some(self.slot.name())]) && proven
+    }
+}
+
+impl OwnedEndpointService {
+    fn is_of_management_cluster(&self, current: &Value) -> bool {
+        let tags = tags(current);
+        let is_owned = |key: &String| tags.get(key).is_some_and(|value| value == "owned");
+        self.management_tag.as_ref().is_none_or(is_owned)
     }
 }
 
@@ -144,6 +158,7 @@ mod tests {
                 slot: Slot::endpoint_service(&scope, "a1b2"),
                 owner_tags: OwnerTags::new("id", infrastructure, &Tags::new(), Precedence::HyperShift),
                 vouched: true,
+                management_tag: Some("kubernetes.io/cluster/mgmt".to_owned()),
             },
             load_balancer_arn: ARN.to_owned(),
             client_token: ClientToken::new("token").unwrap(),
@@ -180,6 +195,18 @@ mod tests {
         assert!(owned.is_owned(&body));
         body["NetworkLoadBalancerArns"] = json!([FOREIGN]);
         assert!(!owned.is_owned(&body), "whoever may tag it cannot give it away");
+    }
+
+    #[test]
+    fn service_of_another_management_cluster_is_not_proven_by_its_cluster() {
+        let mut owned = desired().owned;
+        let mut body = shown(&[ARN]);
+        body["Tags"] = json!({CLUSTER_ID_TAG: "id", "kubernetes.io/cluster/elsewhere": "owned"});
+        assert!(owned.is_owned(&body), "the Service vouches for it");
+        owned.vouched = false;
+        assert!(!owned.is_owned(&body));
+        owned.management_tag = None;
+        assert!(owned.is_owned(&body), "nothing tells them apart");
     }
 
     #[test]

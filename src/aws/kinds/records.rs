@@ -20,6 +20,7 @@ pub const RULES: Rules = Rules {
     resync: Resync::Record,
     create_if_new: true,
     written_at_once: true,
+    deleted_at_once: true,
     ..Rules::DEFAULT
 };
 
@@ -115,17 +116,17 @@ impl Resource<Aws> for Records {
     }
 }
 
-/// Whether this is a DNS name of the endpoint with this id.
+/// The first two labels of the DNS name of an endpoint, which begin with its id and are that of its endpoint service.
 ///
 /// Format: <https://docs.aws.amazon.com/vpc/latest/privatelink/privatelink-access-saas.html#interface-endpoint-dns-hostnames-saas>
-fn is_name_of(endpoint_id: &str, name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let rest = name.strip_prefix(endpoint_id).and_then(|rest| rest.strip_prefix('-'));
-    let parent = rest.and_then(|rest| rest.split_once('.'));
-    parent.is_some_and(|(_, parent)| parent.starts_with("vpce-svc-"))
+fn labels(name: &str) -> Option<(&str, &str)> {
+    let (endpoint, rest) = name.split_once('.')?;
+    let (service, _) = rest.split_once('.')?;
+    (endpoint.starts_with("vpce-") && service.starts_with("vpce-svc-")).then_some((endpoint, service))
 }
 
-/// The records of a cluster that is deleted: only those that lead to its own endpoint.
+/// The records of a cluster that are not desired any more: only those that lead to an endpoint of its own, the one that
+/// it has or one before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReleasedRecords {
     /// The slot, with the hosted zone and the names.
@@ -134,6 +135,8 @@ pub struct ReleasedRecords {
     pub endpoint_names: Vec<String>,
     /// The ids of endpoints whose DNS names nothing shows any more.
     pub endpoint_ids: Vec<String>,
+    /// The ids of the cluster's endpoint services: any endpoint to one of them was its own.
+    pub service_ids: Vec<String>,
 }
 
 impl Owned<Aws> for ReleasedRecords {
@@ -162,16 +165,28 @@ impl Owned<Aws> for ReleasedRecords {
 }
 
 impl ReleasedRecords {
-    /// Whether each value of the record is a name of the endpoint.
+    /// Whether an endpoint is known to which they may lead.
+    pub fn is_recognisable(&self) -> bool {
+        !(self.endpoint_names.is_empty() && self.endpoint_ids.is_empty())
+    }
+
+    /// Whether each value of the record is a name of an own endpoint.
     fn is_own(&self, record: &Value) -> bool {
         let values = record["Values"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let is_name = |value: &Value| {
-            let name = value.as_str().unwrap_or_default().trim_end_matches('.');
-            let named = self.endpoint_names.iter().any(|own| own.eq_ignore_ascii_case(name));
-            named || self.endpoint_ids.iter().any(|id| is_name_of(id, name))
-        };
+        let is_name = |value: &Value| self.is_name(value.as_str().unwrap_or_default());
         let is_routed = record.get("SetIdentifier").is_some();
         !is_routed && !values.is_empty() && values.iter().all(is_name)
+    }
+
+    fn is_name(&self, name: &str) -> bool {
+        let name = name.trim_end_matches('.').to_ascii_lowercase();
+        if self.endpoint_names.iter().any(|own| own.eq_ignore_ascii_case(&name)) {
+            return true;
+        }
+        labels(&name).is_some_and(|(endpoint, service)| {
+            let begins_with = |id: &String| endpoint.strip_prefix(id).is_some_and(|rest| rest.starts_with('-'));
+            self.endpoint_ids.iter().any(begins_with) || self.service_ids.iter().any(|id| id == service)
+        })
     }
 }
 
@@ -242,6 +257,7 @@ mod tests {
             slot: slot(),
             endpoint_names: vec![ENDPOINT.to_owned()],
             endpoint_ids: Vec::new(),
+            service_ids: Vec::new(),
         };
         let own = desired().body(None);
         assert!(released.is_owned(&own));
@@ -252,5 +268,25 @@ mod tests {
         assert!(shown(&part).into_keys().eq(["*.apps.c.hypershift.local"]), "{part}");
         mixed["Records"]["*.apps.c.hypershift.local"] = other;
         assert!(!released.is_owned(&released.own_part(&mixed)));
+    }
+
+    #[rstest]
+    #[case::own_service(&[], &["vpce-svc-1"], true)]
+    #[case::own_id(&["vpce-1"], &[], true)]
+    #[case::start_of_an_id(&["vpce-"], &[], false)]
+    #[case::other_service(&["vpce-2"], &["vpce-svc-2", "vpce-svc"], false)]
+    fn records_to_an_endpoint_of_before_are_released(
+        #[case] endpoint_ids: &[&str],
+        #[case] service_ids: &[&str],
+        #[case] owned: bool,
+    ) {
+        let owned_ids = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect();
+        let released = ReleasedRecords {
+            slot: slot(),
+            endpoint_names: Vec::new(),
+            endpoint_ids: owned_ids(endpoint_ids),
+            service_ids: owned_ids(service_ids),
+        };
+        assert_eq!(released.is_owned(&desired().body(None)), owned);
     }
 }

@@ -22,6 +22,9 @@ pub const RULES: Rules = Rules {
     // Whose it is shows by its tags.
     completed: |body| body["TagsPending"] != true,
     in_use: Some("DependencyViolation"),
+    // Name and VPC, which prove with the tags whose it is, cannot be changed.
+    in_use_shows_it: true,
+    deleted_at_once: true,
     shows_predecessor: true,
     ..Rules::DEFAULT
 };

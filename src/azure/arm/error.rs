@@ -291,6 +291,11 @@ impl Failure for ArmError {
         self.class == Class::Throttled && self.status == 0 && self.code != CALL_BUDGET_EXHAUSTED
     }
 
+    /// All callers share the call budget of a resource.
+    fn is_of_caller(&self) -> bool {
+        false
+    }
+
     fn is_lasting(&self) -> bool {
         self.lasting
     }
@@ -330,6 +335,7 @@ impl Failure for ArmError {
     fn with_retry_after(self, wait: Duration) -> Self {
         Self {
             retry_after: Some(wait),
+            exact: true,
             ..self
         }
     }

@@ -1,12 +1,15 @@
-//! What lists of AWS show to a decision, beside those of the inventory: hosted zones, and in which zones subnets are.
-//! Data only.
+//! What lists of AWS show to a decision, beside those of the inventory: hosted zones, in which zones subnets are, and
+//! the endpoint services that have a cluster's tag. Data only.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use serde_json::Value;
 
 use crate::aws::api::error::AwsError;
 use crate::aws::cloud::Aws;
 use crate::aws::route53::hosted_zone::HostedZone;
-use crate::aws::slot::Scope;
+use crate::aws::slot::{Scope, Slot};
 use crate::controllers::aws::{Facts, Needs};
 use crate::controllers::cloud::{ListFacts, ServedCloud, ShownList};
 use crate::controllers::facts::Need;
@@ -18,6 +21,17 @@ pub enum ListNeed {
     HostedZones(Scope),
     /// The zones of subnets in a VPC.
     SubnetZones(SubnetsIn),
+    /// The endpoint services with the tag of a cluster.
+    EndpointServices(ServicesOf),
+}
+
+/// The endpoint services of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ServicesOf {
+    /// The account and region.
+    pub scope: Scope,
+    /// The id of the cluster, which their tag names.
+    pub cluster_id: String,
 }
 
 /// Subnets in a VPC.
@@ -31,6 +45,39 @@ pub struct SubnetsIn {
     pub subnets: BTreeSet<String>,
 }
 
+/// The hosted zones of an account, as the last two lists show them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ZoneLists {
+    /// Those in the last list.
+    pub last: Vec<HostedZone>,
+    /// The ids of those in the list before it; none if that is not known.
+    pub before: Option<BTreeSet<String>>,
+}
+
+impl ZoneLists {
+    /// The lists once another one has shown these zones.
+    pub fn after(before: Option<&Self>, last: Vec<HostedZone>) -> Self {
+        let ids = |lists: &Self| lists.last.iter().map(|zone| zone.id.clone()).collect();
+        Self {
+            last,
+            before: before.map(ids),
+        }
+    }
+
+    /// Whether the last list shows a zone.
+    pub fn shows(&self, id: &str) -> bool {
+        self.last.iter().any(|zone| zone.id == id)
+    }
+
+    /// Whether neither list shows a zone. One alone may be behind.
+    pub fn lack(&self, id: &str) -> bool {
+        !self.shows(id) && self.before.as_ref().is_some_and(|before| !before.contains(id))
+    }
+}
+
+/// The hosted zones of an account, which all who read them share.
+pub type HostedZones = Result<Arc<ZoneLists>, AwsError>;
+
 /// The ids of zones, by the id of a subnet. Subnets that AWS does not know have none.
 pub type SubnetZones = Result<HashMap<String, String>, AwsError>;
 
@@ -38,9 +85,11 @@ pub type SubnetZones = Result<HashMap<String, String>, AwsError>;
 #[derive(Debug, Clone, Default)]
 pub struct Lists {
     /// Hosted zones by account.
-    pub hosted_zones: HashMap<Scope, Result<Vec<HostedZone>, AwsError>>,
+    pub hosted_zones: HashMap<Scope, HostedZones>,
     /// Zones of subnets.
     pub subnet_zones: HashMap<SubnetsIn, SubnetZones>,
+    /// Bodies of endpoint services.
+    pub endpoint_services: HashMap<ServicesOf, Result<Vec<Value>, AwsError>>,
 }
 
 impl ServedCloud for Aws {
@@ -56,20 +105,30 @@ impl ListFacts<Aws> for Lists {
     fn forget_unread(&mut self) {
         self.hosted_zones.retain(|_, found| found.is_ok());
         self.subnet_zones.retain(|_, found| found.is_ok());
+        self.endpoint_services.retain(|_, found| found.is_ok());
     }
 
-    /// Nothing that Hyperlink writes changes them.
-    fn forget_changed(&mut self) {}
+    /// Nothing that Hyperlink writes changes the others.
+    fn forget_changed(&mut self) {
+        self.endpoint_services.clear();
+    }
 
-    /// None: they are of no kind of resources.
+    /// None: what a decision finds in them has steps.
     fn shown(&self) -> Vec<ShownList<Aws>> {
         Vec::new()
     }
 }
 
 impl Facts {
+    /// Whether a create has to have another client token: AWS takes the last one no more, and what that may have made is
+    /// surely gone, or was never there.
+    pub fn is_token_spent(&self, slot: &Slot) -> bool {
+        let refused = self.failing.get(slot).is_some_and(AwsError::refuses_token);
+        refused && self.surely_gone.contains(slot)
+    }
+
     /// All hosted zones of an account.
-    pub fn hosted_zones(&self, scope: &Scope) -> Result<&Result<Vec<HostedZone>, AwsError>, Needs> {
+    pub fn hosted_zones(&self, scope: &Scope) -> Result<&HostedZones, Needs> {
         let known = self.lists.hosted_zones.get(scope);
         known.ok_or_else(|| vec![Need::List(ListNeed::HostedZones(scope.clone()))])
     }
@@ -78,5 +137,32 @@ impl Facts {
     pub fn subnet_zones(&self, subnets: &SubnetsIn) -> Result<&SubnetZones, Needs> {
         let known = self.lists.subnet_zones.get(subnets);
         known.ok_or_else(|| vec![Need::List(ListNeed::SubnetZones(subnets.clone()))])
+    }
+
+    /// The endpoint services with the tag of a cluster.
+    pub fn endpoint_services(&self, services: &ServicesOf) -> Result<&Result<Vec<Value>, AwsError>, Needs> {
+        let known = self.lists.endpoint_services.get(services);
+        known.ok_or_else(|| vec![Need::List(ListNeed::EndpointServices(services.clone()))])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zone_is_lacking_only_if_two_lists_do_not_show_it() {
+        let zone = |id: &str| HostedZone {
+            id: id.to_owned(),
+            name: "example.hypershift.local".to_owned(),
+            private: true,
+        };
+        let first = ZoneLists::after(None, vec![zone("Z1")]);
+        assert!(first.shows("Z1") && !first.lack("Z1"));
+        assert!(!first.shows("Z2") && !first.lack("Z2"), "one list is not enough");
+        let second = ZoneLists::after(Some(&first), vec![zone("Z2")]);
+        assert!(!second.shows("Z1") && !second.lack("Z1") && second.lack("Z3"));
+        let third = ZoneLists::after(Some(&second), vec![zone("Z2")]);
+        assert!(third.lack("Z1") && !third.lack("Z2"));
     }
 }

@@ -13,10 +13,11 @@ use crate::runtime::reconcile::ReconcileOutcome;
 
 impl<C: CustomResourceReconciler> Driver<'_, C> {
     /// Reads what is due in the cloud, and decides. None if anything is to be written, to the cloud or to Kubernetes.
-    pub async fn at_rest(&self, cr: C::Object) -> Option<ReconcileOutcome<C::Object>> {
+    pub async fn at_rest(mut self, cr: C::Object) -> Option<ReconcileOutcome<C::Object>> {
+        self.call_for(&cr);
         let Self {
             controller, cx, inputs, ..
-        } = *self;
+        } = self;
         let lifecycle = controller.lifecycle(&cr, inputs);
         if lifecycle != Lifecycle::Build || !controller.holds(lifecycle, &cr, inputs).is_empty() {
             return None;
@@ -29,7 +30,7 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
             self.decide(lifecycle, &cr, facts)
         })
         .await;
-        if !decision.is_as_desired() {
+        if decision.forgets || !decision.is_as_desired() {
             return None;
         }
         let outcomes = self.execute(&cr, &decision.steps).await;

@@ -1,5 +1,6 @@
 //! One reconcile of a custom resource from end to end, and its dry run.
 
+use kube::ResourceExt;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -47,8 +48,15 @@ impl<'a, C: CustomResourceReconciler> Driver<'a, C> {
         }
     }
 
+    /// Calls on behalf of the control plane in the custom resource's namespace.
+    pub(super) fn call_for(&mut self, cr: &C::Object) {
+        let namespace = cr.namespace().unwrap_or_default();
+        self.reconcile = self.reconcile.on_behalf_of(&namespace);
+    }
+
     /// Reconciles the custom resource once.
-    pub async fn reconcile(&self, cr: C::Object) -> Reconciled<C> {
+    pub async fn reconcile(mut self, cr: C::Object) -> Reconciled<C> {
+        self.call_for(&cr);
         let lifecycle = self.controller.lifecycle(&cr, self.inputs);
         if lifecycle == Lifecycle::Nothing {
             return Ok(ReconcileOutcome::released(cr));

@@ -65,13 +65,14 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
             gone::hold_back(cx, &cr, &mut decision.steps, Instant::now());
             cr = self.record_intent(lifecycle, cr, &decision).await?;
             let outcomes = self.execute(&cr, &decision.steps).await;
-            let left_out = event::left_out(&decision.left_out);
-            let events = &cx.runtime.events;
-            events.stands(&cr.object_ref(&()), "left out", left_out).await;
             // Somebody else wrote after the read. If that happens again, the next reconcile handles it.
             let is_outdated = round == 1 && invalidate_outdated(cx, &decision.steps, &outcomes);
             let is_last = round == ROUNDS || !(is_outdated || any_ready(&decision.steps, &outcomes));
             if is_last {
+                for (topic, event) in &decision.standing {
+                    let events = &cx.runtime.events;
+                    events.stands(&cr.object_ref(&()), topic, event.clone()).await;
+                }
                 return Ok(Executed {
                     decision,
                     found,
@@ -104,7 +105,7 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
         decision: &Decision<CloudOf<C>>,
     ) -> Result<C::Object, ReconcileError> {
         let cx = self.cx;
-        let due = intent::due(&cr, cx.role, cr.is_held_by(cx.role), &decision.steps);
+        let due = decision.forgets || intent::due(&cr, cx.role, cr.is_held_by(cx.role), &decision.steps);
         let intent = decision.intent.as_deref().filter(|_| due);
         if intent.is_none() && decision.own_fields.is_empty() {
             return Ok(cr);

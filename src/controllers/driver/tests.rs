@@ -79,6 +79,35 @@ async fn release_that_is_refused_forgets_nothing() {
     assert!(observations.failing(&id).is_none());
 }
 
+/// What names a resource of another object has it to itself neither while it is there nor while it is not.
+#[rstest]
+#[case::left(Verb::Refuse, Why::NotOurs, false, true)]
+#[case::not_there(Verb::Keep, Why::UpToDate, false, true)]
+#[case::deleted_from_here(Verb::Keep, Why::UpToDate, true, false)]
+#[tokio::test]
+async fn release_forgets_only_what_the_object_had(
+    #[case] verb: Verb,
+    #[case] why: Why,
+    #[case] is_deleted: bool,
+    #[case] is_known: bool,
+) {
+    let cx = context(cr(&json!({})), Arc::new(AtomicUsize::new(1)));
+    let id = samples::id(&samples::guest("privateDnsZones/z"));
+    let observations = &cx.cloud.observations;
+    let refused = ArmError::own(Class::Invalid, "X");
+    observations.write_failed(Kind::PrivateDnsZone, &id, &refused, Instant::now());
+    if is_deleted {
+        observations.delete_accepted(&id, None);
+    }
+    let step = Step {
+        verb,
+        why,
+        ..Step::needs(Kind::PrivateDnsZone, id.clone(), "")
+    };
+    release(&cx, cr(&json!({})), None, &[step], &[]).await.unwrap();
+    assert_eq!(observations.failing(&id).is_some(), is_known);
+}
+
 #[rstest]
 #[case::refused(Class::Invalid, Why::Absent, Outcome::Accepted, true)]
 #[case::denied_and_under_way_again(Class::Denied, Why::InProgress, Outcome::Nothing, true)]

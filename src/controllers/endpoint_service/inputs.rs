@@ -1,5 +1,7 @@
 //! What a decision for an AWSEndpointService is made from, as Kubernetes shows it. Data only.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use crate::api::NodePool;
@@ -35,6 +37,8 @@ pub struct EndpointServiceInputs {
     pub karpenter: KarpenterList,
     /// Whether an older custom resource, of any cluster, names the same load balancer.
     pub load_balancer_claimed: bool,
+    /// In a deletion: the load balancers that the cluster's other custom resource names. Their endpoint services are its.
+    pub named_by_others: BTreeSet<String>,
     /// The cluster whose resources are deleted with the custom resource.
     pub deleted_cluster: DeletedCluster,
 }

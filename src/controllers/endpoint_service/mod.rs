@@ -28,7 +28,6 @@ use self::settings::Settings;
 use crate::api::markers::aws::SERVICES;
 use crate::api::{AWSEndpointService, Reason, Role};
 use crate::aws::kinds::Kind;
-use crate::aws::slot::Slot;
 use crate::controllers::aws::access::Context;
 use crate::controllers::aws::{Decision, Facts, Needs, Outcome};
 use crate::controllers::decision::{Lifecycle, deleted_at};
@@ -179,17 +178,10 @@ impl CustomResourceReconciler for EndpointServiceController {
         if lifecycle != Lifecycle::Build || inputs.paused.is_some() {
             return Ok(());
         }
-        if let Some(why) = inputs.unwanted {
-            return reports::delete(cx, cr, why).await;
+        match inputs.unwanted {
+            Some(why) => reports::delete(cx, cr, self.also(inputs), why).await,
+            None => Ok(()),
         }
-        if inputs.identity.is_ok() {
-            reports::left_out(cx, cr, inputs).await;
-            if let Ok(balancer) = plan::load_balancer(cr, inputs, &self.settings) {
-                let slot = Slot::load_balancer(&self.settings.account, &balancer.name);
-                reports::impaired(cx, cr, &slot).await;
-            }
-        }
-        Ok(())
     }
 
     /// Waits ever longer while only others can help.

@@ -1,5 +1,7 @@
 //! Reads the inputs of the HO role on AWS from Kubernetes.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -7,6 +9,7 @@ use kube::{Api, Resource, ResourceExt};
 
 use super::EndpointServiceController;
 use super::inputs::EndpointServiceInputs;
+use super::teardown::named_load_balancers;
 use crate::api::hypershift::ClusterSpec;
 use crate::api::markers::aws::{KARPENTER_SUBNETS, SERVICES, obsolete_router};
 use crate::api::markers::{CLUSTER_ANNOTATION, HO_INTENT, PRIVATE_ROUTER};
@@ -23,6 +26,7 @@ use crate::hypershift::identity::{self, DeletedCluster, Identity, Traces};
 use crate::hypershift::problem::Problem;
 use crate::hypershift::{intent, owner};
 use crate::runtime::call::{ReconcileError, within};
+use crate::runtime::prune::Prune;
 
 /// What Kubernetes shows around a custom resource.
 pub(super) async fn read_inputs(
@@ -64,6 +68,7 @@ pub(super) async fn read_inputs(
         unwanted: unwanted(cr, hosted.zip(plane).filter(|_| identity.is_ok()), deleting, obsolete),
         principals: allowed_principals(hosted),
         load_balancer_claimed: by_host_name && is_claimed(cx, cr, controller).await?,
+        named_by_others: named_by_others(kube, cr).await?,
         deleted_cluster,
         identity,
         service,
@@ -192,12 +197,34 @@ async fn subnet_sources(
     let pools = controller.node_pools.of(&cluster).await?;
     let api: Api<ConfigMap> = Api::namespaced(kube.clone(), &cr.namespace().unwrap_or_default());
     let karpenter = match within(api.get_opt(KARPENTER_SUBNETS)).await {
-        Ok(found) => KarpenterList::of(found.as_ref()),
+        Ok(found) => karpenter_list(found),
         // Its owner can write what does not parse.
         Err(ReconcileError::Kube(kube::Error::SerdeError(_))) => KarpenterList::Unreadable,
         Err(error) => return Err(error),
     };
     Ok((pools, karpenter))
+}
+
+/// The load balancers that the cluster's other custom resource names, as it is now. Only a deletion needs them.
+async fn named_by_others(kube: &kube::Client, cr: &AWSEndpointService) -> Result<BTreeSet<String>, ReconcileError> {
+    let mut names = BTreeSet::new();
+    if cr.metadata.deletion_timestamp.is_none() {
+        return Ok(names);
+    }
+    let api: Api<AWSEndpointService> = Api::namespaced(kube.clone(), &cr.namespace().unwrap_or_default());
+    for other in SERVICES.iter().filter(|name| **name != cr.name_any()) {
+        let other = within(api.get_opt(other)).await?;
+        names.extend(other.iter().flat_map(named_load_balancers));
+    }
+    Ok(names)
+}
+
+/// What Karpenter's ConfigMap lists, as far as the watch keeps it: whoever writes it may fill it with a megabyte.
+fn karpenter_list(mut found: Option<ConfigMap>) -> KarpenterList {
+    if let Some(map) = &mut found {
+        map.prune();
+    }
+    KarpenterList::of(found.as_ref())
 }
 
 /// Whether an older custom resource names the load balancer, and its own Service does not show otherwise.
@@ -209,7 +236,7 @@ async fn is_claimed(
     let name = &cr.spec.network_load_balancer_name;
     let claim = Claim::load_balancer(name);
     let older = controller.cluster_index.resources().olders(&Holder::of(cr), &claim);
-    for Holder { object, .. } in older {
+    for object in rivals(older) {
         let known = cx.resources.get(&object);
         let is_served = known.as_ref().is_none_or(|known| cx.resources.serves(known));
         if is_served && has_load_balancer(cx, &object, name, controller).await? {
@@ -217,6 +244,13 @@ async fn is_claimed(
         }
     }
     Ok(false)
+}
+
+/// The older custom resources of which each may have an endpoint service. One with another name than a Service of
+/// HyperShift has none: whoever makes it takes nothing from anybody.
+fn rivals(older: Vec<Holder>) -> impl Iterator<Item = ClusterRef> {
+    let objects = older.into_iter().map(|holder| holder.object);
+    objects.filter(|object| SERVICES.contains(&object.name.as_str()))
 }
 
 /// Whether the Service of another custom resource reports the load balancer, or may not be read.
@@ -273,6 +307,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::api::markers::aws::{KARPENTER_LABEL, KARPENTER_SUBNETS_KEY, KARPENTER_VALUE};
     use crate::controllers::endpoint_service::samples::Sample;
 
     fn with_access<K: DeserializeOwned>(access: &str) -> K {
@@ -299,6 +334,39 @@ mod tests {
         let cr = Sample::ready().cr;
         let cluster = (&with_access(hosted), &with_access(control_plane));
         assert_eq!(unwanted(&cr, Some(cluster), service_deleting, obsolete), expected);
+    }
+
+    #[test]
+    fn custom_resource_with_a_name_of_its_own_takes_no_load_balancer() {
+        let named = |name: &str| {
+            let mut cr = Sample::ready().cr;
+            cr.metadata.name = Some(name.to_owned());
+            Holder::of(&cr)
+        };
+        let older = [
+            "junk",
+            "router-clusters-example",
+            "private-router",
+            "kube-apiserver-private",
+        ]
+        .map(named);
+        let names: Vec<String> = rivals(older.into()).map(|object| object.name).collect();
+        assert_eq!(names, ["private-router", "kube-apiserver-private"]);
+    }
+
+    #[test]
+    fn list_of_karpenter_is_read_up_to_its_bound() {
+        let list = |most: usize| {
+            let ids: Vec<String> = (0..most).map(|number| format!("subnet-{number:08}")).collect();
+            let map = json!({
+                "metadata": {"name": KARPENTER_SUBNETS, "labels": {KARPENTER_LABEL: KARPENTER_VALUE}},
+                "data": {KARPENTER_SUBNETS_KEY: json!(ids).to_string()},
+            });
+            (karpenter_list(Some(serde_json::from_value(map).unwrap())), ids)
+        };
+        let (read, ids) = list(100);
+        assert_eq!(read, KarpenterList::Read(ids));
+        assert_eq!(list(50_000).0, KarpenterList::Unreadable);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! balancer, then who may connect to it. Pure.
 
 use kube::ResourceExt;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 use super::inputs::EndpointServiceInputs;
 use super::service::{self, only_load_balancer};
@@ -15,20 +15,21 @@ use crate::aws::cloud::{Aws, Observed};
 use crate::aws::kinds::Kind;
 use crate::aws::kinds::allowed_principals::AllowedPrincipals;
 use crate::aws::kinds::endpoint_service::{EndpointService, OwnedEndpointService};
-use crate::aws::kinds::load_balancer::dns_name;
+use crate::aws::kinds::load_balancer::{dns_name, is_impaired};
 use crate::aws::slot::Slot;
 use crate::controllers::aws::{Decision, Facts, Needs, Step};
 use crate::engine::cloud::Cloud;
 use crate::engine::plan::{Verb, ensure_present};
 use crate::engine::resource::Progress;
 use crate::hypershift::aws::ids::service_id;
-use crate::hypershift::aws::intent::{HoIntent, client_token};
+use crate::hypershift::aws::intent::{HoIntent, client_token, next_nonce};
 use crate::hypershift::aws::load_balancer_name::{Vouched, claimed, vouched};
 use crate::hypershift::aws::problem;
 use crate::hypershift::aws::subnet_ids::{self, DesiredSubnets, SubnetSources};
 use crate::hypershift::identity::Identity;
 use crate::hypershift::intent::{self, OwnFields};
 use crate::hypershift::problem::Problem;
+use crate::runtime::event::{Event, What};
 
 /// The most load balancers of before that are recorded, or read: a Service is recreated seldom, and the intent may be
 /// forged.
@@ -71,7 +72,34 @@ pub(super) fn build(basis: Basis<'_>) -> Result<Decision, Needs> {
     }
     let mut decision = decide(basis, identity)?;
     decision.own_fields = own_fields(basis, &decision);
+    decision.standing.extend(standing(basis));
     Ok(decision)
+}
+
+/// What is not as somebody may expect: subnets that are left out, who may connect, and a load balancer that works in
+/// part only, if it was read.
+fn standing(basis: Basis<'_>) -> Vec<(&'static str, Option<Event>)> {
+    let Basis { cr, inputs, .. } = basis;
+    let complaint = |all: &[String]| (!all.is_empty()).then(|| Event::new(What::Refused, all.join("; ")));
+    let principals = inputs.principals.as_ref().map(|all| all.complaints.as_slice());
+    let mut standing = vec![
+        ("subnets", complaint(&subnets(cr, inputs).complaints)),
+        ("principals", complaint(principals.unwrap_or_default())),
+    ];
+    if let Some(body) = read_load_balancer(basis) {
+        let name = &cr.spec.network_load_balancer_name;
+        let note = format!("load balancer {name} is active_impaired: it does not carry all traffic");
+        let impaired = is_impaired(body).then(|| Event::new(What::Impaired, note));
+        standing.push(("load balancer", impaired));
+    }
+    standing
+}
+
+/// The load balancer, if it was read: a path is made all the same if it is impaired.
+fn read_load_balancer(basis: Basis<'_>) -> Option<&Value> {
+    let balancer = load_balancer(basis.cr, basis.inputs, basis.settings).ok()?;
+    let slot = Slot::load_balancer(&basis.settings.account, &balancer.name);
+    basis.facts.reads.get(&slot)?.found()
 }
 
 fn decide(basis: Basis<'_>, identity: &Identity) -> Result<Decision, Needs> {
@@ -93,7 +121,7 @@ fn decide(basis: Basis<'_>, identity: &Identity) -> Result<Decision, Needs> {
     };
     let mut decision = Decision::default();
     let recorded = recorded(basis, identity, &balancer.name);
-    let recorded = add_service_step(basis, identity, (&slot, arn), recorded, &mut decision)?;
+    let mut recorded = add_service_step(basis, identity, (&slot, arn), recorded, &mut decision)?;
     let about = Slot::allowed_principals(&slot);
     let ready = decision
         .step(Kind::EndpointService)
@@ -107,7 +135,7 @@ fn decide(basis: Basis<'_>, identity: &Identity) -> Result<Decision, Needs> {
     } else {
         Step::needs(Kind::AllowedPrincipals, about, "the endpoint service")
     });
-    service::add_former(basis, identity, &recorded, &mut decision)?;
+    service::add_former(basis, identity, &mut recorded, &mut decision)?;
     decision.intent = Some(intent::write(&recorded));
     Ok(decision)
 }
@@ -139,10 +167,14 @@ fn load_balancer_arn(
         }
         _ => problem::load_balancer_gone(name),
     };
-    let step = Step {
+    let mut step = Step {
         found: observed.found().cloned(),
         ..Step::needs(Kind::LoadBalancer, slot, "the cloud provider")
     };
+    // The next read is due by the error, not when others may have done something.
+    if let Observed::ReadFailed(error) = observed {
+        step = step.unreadable(error);
+    }
     Ok(Err(Box::new(Decision {
         steps: vec![step],
         ..Decision::stuck(problem)
@@ -184,7 +216,7 @@ fn add_service_step(
 ) -> Result<HoIntent, Needs> {
     let observed = basis.facts.read(Kind::EndpointService, slot)?;
     if *observed == Observed::Absent {
-        begin_create(&mut recorded, shown_service_id(basis));
+        begin_create(&mut recorded, shown_service_id(basis), basis.facts.is_token_spent(slot));
     }
     let uid = basis.cr.uid().unwrap_or_default();
     let desired = EndpointService {
@@ -192,6 +224,7 @@ fn add_service_step(
             slot: slot.clone(),
             owner_tags: service::owner_tags(basis, identity),
             vouched: true,
+            management_tag: service::management_tag(basis),
         },
         load_balancer_arn: arn,
         client_token: client_token(&uid, Kind::EndpointService, &recorded.nonce),
@@ -213,11 +246,9 @@ fn add_service_step(
 
 /// Records that a service is about to be created. The id of the one before, if one is known, makes its client token
 /// another one: with the same token AWS may answer with the service that is gone.
-fn begin_create(recorded: &mut HoIntent, shown: Option<String>) {
+fn begin_create(recorded: &mut HoIntent, shown: Option<String>, is_token_spent: bool) {
     let before = recorded.endpoint_service_id.take().or(shown);
-    if let Some(before) = before {
-        recorded.nonce = before;
-    }
+    recorded.nonce = next_nonce(&recorded.nonce, before.as_deref(), is_token_spent);
 }
 
 /// The id of the endpoint service that the status shows.

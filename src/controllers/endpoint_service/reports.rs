@@ -1,17 +1,15 @@
 //! What the HO role does in Kubernetes beside its report: Events, and the deletion of what is not wanted any more.
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{DeleteParams, Preconditions};
-use kube::{Api, Resource, ResourceExt};
-use tokio::time::Instant;
+use kube::{Api, ResourceExt};
 
 use super::inputs::EndpointServiceInputs;
-use super::plan::subnets;
 use crate::api::AWSEndpointService;
-use crate::aws::cloud::{Aws, Observed};
-use crate::aws::kinds::load_balancer::is_impaired;
-use crate::aws::slot::Slot;
+use crate::aws::cloud::Aws;
 use crate::controllers::aws::Decision;
 use crate::controllers::aws::access::Context;
+use crate::controllers::driver::event_targets;
 use crate::controllers::event;
 use crate::hypershift::identity::DeletedCluster;
 use crate::metrics::{KubeResource, KubeVerb};
@@ -20,7 +18,12 @@ use crate::runtime::event::{Event, What};
 
 /// Deletes the custom resource: the finalizers of both roles see to the rest. The reconcile ends, because what it would
 /// decide on is not there any more.
-pub(super) async fn delete(cx: &Context, cr: &AWSEndpointService, why: &str) -> Result<(), ReconcileError> {
+pub(super) async fn delete(
+    cx: &Context,
+    cr: &AWSEndpointService,
+    also: Option<&ObjectReference>,
+    why: &str,
+) -> Result<(), ReconcileError> {
     let api: Api<AWSEndpointService> = Api::namespaced(cx.runtime.kube.clone(), &cr.namespace().unwrap_or_default());
     let only_this = DeleteParams {
         preconditions: Some(Preconditions {
@@ -39,6 +42,8 @@ pub(super) async fn delete(cx: &Context, cr: &AWSEndpointService, why: &str) -> 
         reason = why,
         "deleted"
     );
+    let event = Event::new(What::Deleted, format!("{} is deleted: {why}", cr.name_any()));
+    cx.runtime.events.emit(&event_targets(cr, also), &[event]).await;
     Err(ReconcileError::Gone)
 }
 
@@ -52,37 +57,4 @@ pub(super) fn last_events(inputs: &EndpointServiceInputs, decision: &Decision) -
         _ if decision.steps.is_empty() => vec![event::not_read::<Aws>("nothing tells which load balancer it had")],
         _ => event::released(decision),
     }
-}
-
-/// Emits Events about what is not as somebody may expect: subnets that are left out, and who may connect.
-pub(super) async fn left_out(cx: &Context, cr: &AWSEndpointService, inputs: &EndpointServiceInputs) {
-    let events = &cx.runtime.events;
-    let object = cr.object_ref(&());
-    events
-        .stands(&object, "subnets", complaint(&subnets(cr, inputs).complaints))
-        .await;
-    let principals = inputs
-        .principals
-        .as_ref()
-        .map(|principals| principals.complaints.as_slice());
-    events
-        .stands(&object, "principals", complaint(principals.unwrap_or_default()))
-        .await;
-}
-
-/// Emits an Event if the load balancer was just read and works in part only: a path is made all the same.
-pub(super) async fn impaired(cx: &Context, cr: &AWSEndpointService, load_balancer: &Slot) {
-    let observed = cx.cloud.observations.fresh(load_balancer, Instant::now());
-    let found = observed.as_ref().and_then(Observed::found);
-    let event = found.filter(|body| is_impaired(body)).map(|_| {
-        let name = &cr.spec.network_load_balancer_name;
-        let note = format!("load balancer {name} is active_impaired: it does not carry all traffic");
-        Event::new(What::Impaired, note)
-    });
-    let events = &cx.runtime.events;
-    events.stands(&cr.object_ref(&()), "load balancer", event).await;
-}
-
-fn complaint(complaints: &[String]) -> Option<Event> {
-    (!complaints.is_empty()).then(|| Event::new(What::Refused, complaints.join("; ")))
 }

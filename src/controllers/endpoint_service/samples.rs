@@ -1,5 +1,7 @@
 //! A cluster on AWS, its custom resource, and what AWS shows of it, for the tests of the controller.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::inputs::EndpointServiceInputs;
@@ -7,10 +9,12 @@ use super::plan::Basis;
 use super::settings::Settings;
 use crate::api::markers::aws::HO_FINALIZER;
 use crate::api::{AWSEndpointService, NodePool};
+use crate::aws::api::error::AwsError;
 use crate::aws::cloud::Observed;
 use crate::aws::region::Region;
 use crate::aws::slot::{Scope, Slot};
 use crate::controllers::aws::Facts;
+use crate::controllers::aws::lists::ServicesOf;
 use crate::hypershift::aws::load_balancer_name::{NlbMatch, ServiceFacts};
 use crate::hypershift::aws::principals;
 use crate::hypershift::aws::subnet_ids::KarpenterList;
@@ -62,6 +66,7 @@ impl Sample {
                 node_pools: vec![pool("a", "subnet-0000000b"), pool("b", "subnet-0000000a")],
                 karpenter: KarpenterList::Absent,
                 load_balancer_claimed: false,
+                named_by_others: BTreeSet::new(),
             },
             facts: Facts::default(),
             settings: Settings {
@@ -89,9 +94,19 @@ impl Sample {
         self.observes(slot, Observed::Found(body));
     }
 
-    /// This was observed of a slot.
+    /// This was observed of a slot just now.
     pub(super) fn observes(&mut self, slot: Slot, observed: Observed) {
+        self.facts.fresh_reads.insert(slot.clone());
         self.facts.reads.insert(slot, observed);
+    }
+
+    /// AWS lists these endpoint services with the tag of the cluster.
+    pub(super) fn lists(&mut self, services: Result<Vec<Value>, AwsError>) {
+        let of = ServicesOf {
+            scope: account(),
+            cluster_id: CLUSTER_ID.to_owned(),
+        };
+        self.facts.lists.endpoint_services.insert(of, services);
     }
 
     pub(super) fn basis(&self) -> Basis<'_> {

@@ -1,7 +1,8 @@
 //! What the HO role does for an AWSEndpointService under deletion: connections, then the endpoint service. Pure.
 //!
-//! It works from the Service, the recorded intent and the spec alike. All but the Service may be forged, so that a
-//! service is deleted only if the Service vouches for its load balancer, or its tag names the cluster.
+//! It works from the Service, the recorded intent, the spec and the list of the account alike. All but the Service and
+//! the list may be forged, so that a service is deleted only if the Service vouches for its load balancer, or its tag
+//! names the cluster.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,7 +15,8 @@ use super::service;
 use crate::api::markers::aws::{CPO_FINALIZER, SERVICES};
 use crate::api::markers::{CPO_INTENT, HO_INTENT};
 use crate::api::{AWSEndpointService, Reason, held_by};
-use crate::controllers::aws::{Decision, Needs};
+use crate::controllers::aws::lists::ServicesOf;
+use crate::controllers::aws::{Decision, Needs, Step};
 use crate::hypershift::aws::intent::HoIntent;
 use crate::hypershift::aws::load_balancer_name::of_host_name;
 use crate::hypershift::identity::{DeletedCluster, Identity};
@@ -38,11 +40,53 @@ pub(super) fn teardown(basis: Basis<'_>, now: Timestamp) -> Result<Decision, Nee
         return Ok(Decision::stuck(problem.requeue_after(wait)));
     }
     let mut decision = Decision::default();
-    for load_balancer in load_balancers(basis) {
-        let step = service::remove(basis, identity, &load_balancer, &mut decision)?;
+    let named = load_balancers(basis);
+    for load_balancer in &named {
+        let step = service::remove(basis, identity, load_balancer, &mut decision)?;
         decision.steps.push(step);
     }
+    add_unnamed(basis, identity, &named, &mut decision)?;
     Ok(decision)
+}
+
+/// Adds the steps for the cluster's endpoint services that nothing names. They are searched once all that is named is
+/// surely gone, because the custom resource is released then, and whoever may write it may have named something else.
+fn add_unnamed(
+    basis: Basis<'_>,
+    identity: &Identity,
+    named: &BTreeSet<String>,
+    decision: &mut Decision,
+) -> Result<(), Needs> {
+    let is_over = |step: &Step| step.left() || basis.facts.surely_gone.contains(&step.key);
+    // Under a name that no Service of HyperShift has, no endpoint service was ever made.
+    if !SERVICES.contains(&basis.cr.name_any().as_str()) || !decision.steps.iter().all(is_over) {
+        return Ok(());
+    }
+    let services = ServicesOf {
+        scope: basis.settings.account.clone(),
+        cluster_id: identity.cluster_id.clone(),
+    };
+    let rows = match basis.facts.endpoint_services(&services)? {
+        Ok(rows) => rows,
+        Err(error) => {
+            let problem = Problem::unread(Reason::DeletionFailed, "the endpoint services", error);
+            let problem = problem.requeue_after(error.delay(1));
+            decision.requeue = problem.requeue();
+            decision.problem = Some(problem);
+            return Ok(());
+        }
+    };
+    let owned = rows
+        .iter()
+        .filter_map(|row| service::owned_by_tag(basis, identity, row));
+    let others = &basis.inputs.named_by_others;
+    let is_others = |name: &String| others.iter().any(|other| other.eq_ignore_ascii_case(name));
+    let is_other = |name: &String| !named.contains(name) && !is_others(name);
+    for load_balancer in owned.filter(is_other).take(MOST_FORMER) {
+        let step = service::remove(basis, identity, &load_balancer, decision)?;
+        decision.steps.push(step);
+    }
+    Ok(())
 }
 
 /// The names of all load balancers that may have the cluster's endpoint service.
@@ -50,18 +94,23 @@ fn load_balancers(basis: Basis<'_>) -> BTreeSet<String> {
     let Basis {
         cr, inputs, settings, ..
     } = basis;
-    let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
-    let recorded = recorded.into_iter().flat_map(recorded_load_balancers);
     let service = inputs.service.iter();
     let service = service.flat_map(|service| {
         let reported = service.host_names.iter();
         let reported = reported.filter_map(|host_name| of_host_name(host_name, &settings.region));
         reported.chain([names::load_balancer(&service.uid)])
     });
+    let all = named_load_balancers(cr).chain(service);
+    all.filter(|name| !name.is_empty()).collect()
+}
+
+/// The names of load balancers in the intent and in the spec.
+pub(super) fn named_load_balancers(cr: &AWSEndpointService) -> impl Iterator<Item = String> {
+    let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
+    let recorded = recorded.into_iter().flat_map(recorded_load_balancers);
     // Under a name that no Service of HyperShift has, nothing was ever made by the spec alone.
     let named = Some(&cr.spec.network_load_balancer_name).filter(|_| SERVICES.contains(&cr.name_any().as_str()));
-    let all = recorded.chain(service).chain(named.cloned());
-    all.filter(|name| !name.is_empty()).collect()
+    recorded.chain(named.cloned())
 }
 
 /// The names in an intent: no more than this role records, because each is read.

@@ -136,3 +136,51 @@ impl<R: ServedResource + AggregatedResource> Aggregator<R> {
         Ok(answer.map(|after| Requeue::new(after, Requeue::OTHER_WRITER)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::{StreamExt, stream};
+    use http::{Request, Response};
+    use kube::client::Body;
+    use kube::runtime::watcher;
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::AzurePrivateLinkService;
+    use crate::controllers::context::sample;
+    use crate::metrics::Watched;
+
+    fn cluster() -> Value {
+        json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "HostedCluster",
+            "metadata": {"name": "example", "namespace": "clusters", "uid": "u", "resourceVersion": "1"},
+            "spec": {"platform": {"type": "Azure", "azure": {"private": {"type": "PrivateLink"}}}}})
+    }
+
+    /// An aggregator over an API server with a HostedCluster. Custom resources have not been listed.
+    fn aggregator() -> Aggregator<AzurePrivateLinkService> {
+        let server = tower::service_fn(|_: Request<Body>| async {
+            let answer = Body::from(cluster().to_string().into_bytes());
+            Ok::<_, tower::BoxError>(Response::new(answer))
+        });
+        let cx = sample::context_with(kube::Client::new(server, "default"), Duration::from_secs(600));
+        Aggregator {
+            health: Arc::new(WatchHealth::new(Arc::clone(&cx.runtime.metrics))),
+            cx: Arc::new(cx),
+            only: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn list_that_fails_is_read_again_after_a_minute() {
+        let aggregator = aggregator();
+        let refused = || Err::<watcher::Event<()>, _>(watcher::Error::NoResourceVersion);
+        let errors = stream::iter([refused(), refused()]);
+        let watch = aggregator.health.observe(Watched::PrivateLinkService, errors);
+        let hosted: Arc<HostedCluster> = Arc::new(serde_json::from_value(cluster()).unwrap());
+        let soon = aggregator.reconcile(Arc::clone(&hosted)).await;
+        assert_eq!(soon, Action::Requeue(UNLISTED_RETRY), "it may be listed any moment");
+        watch.for_each(async |_| {}).await;
+        let later = aggregator.reconcile(hosted).await;
+        assert_eq!(later, Action::Requeue(Duration::from_secs(60)));
+    }
+}

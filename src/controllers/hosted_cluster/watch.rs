@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use kube::ResourceExt;
 use kube::runtime::WatchStreamExt;
-use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::reflector::ObjectRef;
 
 use crate::api::HostedCluster;
 use crate::api::markers::CLUSTER_ANNOTATION;
@@ -15,6 +15,8 @@ use crate::controllers::hosted_cluster::{self, Aggregator};
 use crate::controllers::reconciler::ServedResource;
 use crate::controllers::watch::Heard;
 use crate::controllers::watch::whom::hosted_cluster_of;
+use crate::hypershift::claims::Claim;
+use crate::hypershift::cluster_index::ClusterIndex;
 use crate::hypershift::names;
 use crate::metrics::Controller as Label;
 use crate::runtime::concurrency_limit::{ConcurrencyLimit, Requester};
@@ -23,9 +25,11 @@ use crate::runtime::watch::{Scope, gone, stored};
 use crate::runtime::work_queue::{Action, WorkQueue};
 
 /// Runs a controller for the HO role where it sums up conditions, over HostedClusters and their custom resources.
+/// `cluster_index` is kept by another controller.
 pub async fn run<R: ServedResource + AggregatedResource>(
     cx: Arc<Context<R>>,
     scope: Scope,
+    cluster_index: Arc<ClusterIndex>,
     clusters: impl Stream<Item = Heard<HostedCluster>> + Send + 'static,
 ) {
     let clusters = clusters.inspect_ok({
@@ -36,11 +40,9 @@ pub async fn run<R: ServedResource + AggregatedResource>(
         })
     });
     let (reader, clusters) = stored(clusters);
-    let concerned = {
-        let known = reader.clone();
-        let custom_resources = cx.resources.follow();
-        custom_resources.flat_map(move |cr| stream::iter(hosted_clusters_of::<R>(&known, cr.as_ref())))
-    };
+    let custom_resources = cx.resources.follow();
+    let concerned =
+        custom_resources.flat_map(move |cr| stream::iter(hosted_clusters_of::<R>(&cluster_index, cr.as_ref())));
     let aggregator = Arc::new(Aggregator {
         cx,
         health: Arc::clone(&scope.health),
@@ -65,21 +67,20 @@ pub async fn run<R: ServedResource + AggregatedResource>(
 
 /// The HostedCluster that a custom resource names; where one that names none counts, all that have their control plane
 /// in its namespace.
-fn hosted_clusters_of<R: AggregatedResource>(known: &Store<HostedCluster>, cr: &R) -> Vec<ObjectRef<HostedCluster>> {
+fn hosted_clusters_of<R: AggregatedResource>(cluster_index: &ClusterIndex, cr: &R) -> Vec<ObjectRef<HostedCluster>> {
     if !R::UNNAMED || cr.annotations().contains_key(CLUSTER_ANNOTATION) {
         return hosted_cluster_of(cr).into_iter().collect();
     }
-    let namespace = cr.namespace().unwrap_or_default();
-    let mut all = known.state();
-    all.retain(|cluster| names::control_plane_namespace(&hosted_cluster::reference(cluster)) == namespace);
-    all.iter()
-        .map(|cluster| ObjectRef::from_obj(cluster.as_ref()))
+    let clusters = cluster_index.clusters();
+    let holders = clusters.holders(&Claim::Namespace(cr.namespace().unwrap_or_default()));
+    let objects = holders.map(|holder| &holder.object);
+    objects
+        .map(|cluster| ObjectRef::new(&cluster.name).within(&cluster.namespace))
         .collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use kube::runtime::reflector::store;
     use kube::runtime::watcher::Event;
     use rstest::rstest;
     use serde_json::json;
@@ -88,13 +89,13 @@ mod tests {
     use crate::api::{AWSEndpointService, AzurePrivateLinkService};
     use crate::controllers::samples;
 
-    fn known() -> Store<HostedCluster> {
-        let (reader, mut writer) = store();
+    fn known() -> ClusterIndex {
+        let cluster_index = ClusterIndex::default();
         for name in ["example", "other"] {
             let cluster = json!({"metadata": {"name": name, "namespace": "clusters", "uid": name}});
-            writer.apply_watcher_event(&Event::Apply(serde_json::from_value(cluster).unwrap()));
+            cluster_index.cluster(&Event::Apply(serde_json::from_value(cluster).unwrap()));
         }
-        reader
+        cluster_index
     }
 
     #[rstest]

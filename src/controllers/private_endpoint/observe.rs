@@ -12,7 +12,6 @@ use super::siblings::Sibling;
 use super::teardown;
 use crate::api::markers::{CLUSTER_ANNOTATION, HCP_FINALIZER};
 use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, Reason, held_by};
-use crate::azure::arm::id::same;
 use crate::controllers::azure::access::Context;
 use crate::controllers::custom_resource::CustomResource;
 use crate::controllers::custom_resource::read_siblings;
@@ -20,7 +19,7 @@ use crate::hypershift::azure;
 use crate::hypershift::azure::scopes::NetworkPeer;
 use crate::hypershift::claims::{Claim, Claims, Holder};
 use crate::hypershift::cluster_index::ClusterIndex;
-use crate::hypershift::identity::{self, Identity};
+use crate::hypershift::identity;
 use crate::hypershift::names;
 use crate::hypershift::owner;
 use crate::hypershift::problem::Problem;
@@ -113,8 +112,7 @@ fn vouched(
     // A deletion uses this identity too.
     let of_control_plane = control_plane(found).ok().map(|found| found.identity);
     let known = of_control_plane.or_else(|| teardown::hinted(cr));
-    // A younger one is another cluster of that name, unless it has the same id: a backup may be restored in any order.
-    let own = hosted.filter(|hosted| !Holder::of(*hosted).newer_than(cr) || is_known(hosted, known.as_ref()));
+    let own = identity::own_cluster(cr, hosted, known.as_ref());
     let identity = own.and_then(|hosted| identity::of_spec(&hosted.name_any(), &hosted.spec).ok());
     let claimed_elsewhere = match (&identity, own) {
         (Some(own), Some(hosted)) => all.older(&Holder::of(hosted), &Claim::cluster_id(&own.cluster_id)),
@@ -126,12 +124,6 @@ fn vouched(
         azure: hosted.map(|hosted| hosted.spec.platform.azure.clone().unwrap_or_default()),
         claimed_elsewhere,
     }
-}
-
-/// Whether a HostedCluster has the cluster id that is known.
-fn is_known(hosted: &HostedCluster, known: Option<&Identity>) -> bool {
-    let id = hosted.spec.cluster_id.as_deref();
-    known.is_some_and(|known| id.is_some_and(|id| same(id, &known.cluster_id)))
 }
 
 /// The inputs whose change needs a reconcile, as one text. Each field counts, except what is taken out here.

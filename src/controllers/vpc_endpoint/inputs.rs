@@ -22,12 +22,23 @@ pub struct VpcEndpointInputs {
     pub access: Access,
     /// The guest, if the control plane describes it.
     pub guest: Result<Guest, Problem>,
+    /// What the HostedCluster shows, where the process serves many control planes.
+    pub vouched: Vouched,
     /// Whether the path is not wanted any more: the control plane is being deleted, or is not private.
     pub is_unwanted: bool,
     /// Why the cluster is not to be touched now.
     pub paused: Option<Problem>,
     /// `spec.pausedUntil` of the HostedControlPlane.
     pub paused_until: Option<String>,
+}
+
+/// What the HostedCluster shows of its cluster. Nothing where none is asked.
+#[derive(Debug, Clone, Default)]
+pub struct Vouched {
+    /// Why the control plane is not served.
+    pub refusal: Option<Problem>,
+    /// The HostedCluster's own identity; none if it does not exist, or is younger than the custom resource.
+    pub identity: Option<Identity>,
 }
 
 impl Prune for VpcEndpointInputs {

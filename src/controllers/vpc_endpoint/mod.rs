@@ -22,8 +22,8 @@ use uuid::Uuid;
 
 use self::inputs::VpcEndpointInputs;
 use self::plan::Basis;
-use crate::api::AWSEndpointService;
 use crate::api::markers::aws::SERVICES;
+use crate::api::{AWSEndpointService, ClusterRef};
 use crate::aws::cloud::Aws;
 use crate::aws::kinds::Kind;
 use crate::aws::region::Region;
@@ -48,6 +48,8 @@ pub struct VpcEndpointController {
     pub region: Region,
     /// What control planes may use, and as whom; none: whatever they name, as the process' own identity.
     pub allowed: Option<Receiver<Arc<AllowedScopes>>>,
+    /// Whether it serves many control planes, for which their HostedClusters have to vouch.
+    pub serves_many: bool,
 }
 
 impl Reconciler for VpcEndpointController {
@@ -97,6 +99,12 @@ impl Reconciler for VpcEndpointController {
 }
 
 impl VpcEndpointController {
+    /// The HostedCluster that has to vouch for the control plane in this namespace.
+    fn voucher_of(&self, namespace: &str) -> Option<ClusterRef> {
+        let allowed = self.allowed.as_ref().filter(|_| self.serves_many)?;
+        allowed.borrow().cluster_on_aws(namespace)
+    }
+
     fn basis<'a>(&'a self, cr: &'a AWSEndpointService, inputs: &'a VpcEndpointInputs, facts: &'a Facts) -> Basis<'a> {
         Basis {
             cr,
@@ -181,7 +189,8 @@ impl CustomResourceReconciler for VpcEndpointController {
         let is_outdated = |key: &Slot| !slots.contains(&key) && slots.iter().any(|slot| slot.shares_records(key));
         cx.cloud.observations.forget_outdated(is_outdated);
         let uid = cr.uid().unwrap_or_default();
-        let waited = decision.problem.as_ref().filter(|problem| !problem.unread);
+        // A list that fails knows itself how long it is not read again.
+        let waited = decision.problem.as_ref().filter(|problem| problem.class.is_none());
         match waited.and_then(|problem| Some((problem.reason, problem.requeue_after?))) {
             Some((reason, first)) => {
                 let after = cx.polls.wait_with(&uid, reason.as_str(), first, Instant::now());
@@ -192,7 +201,15 @@ impl CustomResourceReconciler for VpcEndpointController {
         None
     }
 
-    fn expedite(&self, _: &Context, _: Lifecycle, _: &AWSEndpointService, _: &Decision) {}
+    /// What is recorded of records that one read did not find is forgotten once that is certain.
+    fn expedite(&self, cx: &Context, lifecycle: Lifecycle, _: &AWSEndpointService, decision: &Decision) {
+        let (observations, now) = (&cx.cloud.observations, Instant::now());
+        let records = decision.steps.iter().filter(|step| step.kind == Kind::Records);
+        let missed = records.filter(|step| step.gone() && !observations.surely_gone(&step.key));
+        if lifecycle == Lifecycle::Build {
+            missed.for_each(|step| observations.expedite(&step.key, observations.certain_in(&step.key, now), now));
+        }
+    }
 
     fn last_events(&self, _: &Self::Inputs, decision: &Decision) -> Vec<Event> {
         if decision.steps.is_empty() {

@@ -4,15 +4,19 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::VpcEndpointController;
-use super::inputs::{Guest, VpcEndpointInputs};
+use super::inputs::{Guest, Vouched, VpcEndpointInputs};
+use crate::api::hypershift::ClusterSpec;
 use crate::api::markers::CPO_INTENT;
-use crate::api::{AWSEndpointService, HostedControlPlane};
+use crate::api::{AWSEndpointService, ClusterRef, HostedCluster, HostedControlPlane};
 use crate::aws::region::Region;
 use crate::aws::slot::Slot;
 use crate::controllers::aws::access::Context;
+use crate::hypershift::aws::identity::on_aws;
 use crate::hypershift::aws::ids::{is_id, service_id};
 use crate::hypershift::aws::intent::CpoIntent;
 use crate::hypershift::aws::scopes::Access;
+use crate::hypershift::claims::Claims;
+use crate::hypershift::identity::{IDENTITY_RETRY, Identity};
 use crate::hypershift::{identity, intent, owner};
 use crate::runtime::call::ReconcileError;
 
@@ -26,13 +30,18 @@ pub(super) async fn read_inputs(
     let control_plane = owner::only_control_plane(&cx.runtime.kube, &namespace).await?;
     let found = control_plane.as_ref().ok();
     let recorded: Option<CpoIntent> = intent::read(cr.annotations().get(CPO_INTENT));
+    let claimed = found.map(ResourceExt::name_any).filter(|_| !controller.serves_many);
     let access = match &controller.allowed {
-        Some(allowed) => {
-            let of_record = recorded.as_ref().map(|recorded| recorded.cluster.clone());
-            let cluster = found.map(ResourceExt::name_any).or(of_record);
-            allowed.borrow().on_aws(&namespace, cluster.as_deref())
-        }
+        Some(allowed) => allowed.borrow().on_aws(&namespace, claimed.as_deref()),
         None => Access::AsNamed(cx.cloud.client.own().to_owned()),
+    };
+    let vouched = match controller.voucher_of(&namespace) {
+        Some(cluster) => {
+            let hosted = owner::hosted_cluster_named(&cx.runtime.kube, &cluster).await?;
+            let known = recorded.as_ref().map(CpoIntent::identity);
+            vouched(cr, (&cluster, hosted.as_ref()), found, known)
+        }
+        None => Vouched::default(),
     };
     let guest = match &control_plane {
         Ok(found) => Guest::of(found, &access, &controller.region),
@@ -45,10 +54,34 @@ pub(super) async fn read_inputs(
     Ok(VpcEndpointInputs {
         access,
         guest,
+        vouched,
         is_unwanted: found.is_some_and(|found| is_unwanted(found, paused.is_some())),
         paused,
         paused_until: found.and_then(|found| found.spec.paused_until.clone()),
     })
+}
+
+/// What the HostedCluster that the operator's file names shows of the cluster; `known` is the one that was recorded.
+fn vouched(
+    cr: &AWSEndpointService,
+    (cluster, hosted): (&ClusterRef, Option<&HostedCluster>),
+    found: Option<&HostedControlPlane>,
+    known: Option<Identity>,
+) -> Vouched {
+    let of_spec = |name: String, spec: &ClusterSpec| identity::of_spec(&name, spec).ok();
+    let refusal = found.and_then(|plane| {
+        let namespace = cr.namespace().unwrap_or_default();
+        // Each entry has a role, VPCs and zones of its own: no other HostedCluster can take anything by the same ids.
+        let no_claims = Claims::default();
+        identity::vouched_for(cluster, &namespace, hosted, Some(plane), &no_claims, on_aws).err()
+    });
+    let of_plane = found.and_then(|plane| of_spec(plane.name_any(), &plane.spec));
+    let own = identity::own_cluster(cr, hosted, of_plane.or(known).as_ref());
+    Vouched {
+        // No event tells when the HostedCluster changes.
+        refusal: refusal.map(|problem| problem.requeue_after(IDENTITY_RETRY)),
+        identity: own.and_then(|hosted| of_spec(hosted.name_any(), &hosted.spec)),
+    }
 }
 
 /// Whether the path is not desired any more. A pause holds up everything but a deletion.
@@ -90,9 +123,84 @@ pub(super) fn fingerprint(inputs: &VpcEndpointInputs) -> String {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::api::Reason;
+    use crate::api::markers::CLUSTER_ANNOTATION;
+    use crate::controllers::vpc_endpoint::samples::Sample;
+
+    const MONDAY: &str = "2026-01-05T00:00:00Z";
+    const TUESDAY: &str = "2026-01-06T00:00:00Z";
+
+    fn spec(id: &str) -> Value {
+        json!({"clusterID": id, "infraID": format!("infra-{id}"), "platform": {"type": "AWS", "aws": {}}})
+    }
+
+    fn cluster(id: &str, created: &str) -> HostedCluster {
+        let metadata = json!({"name": "example", "namespace": "clusters", "creationTimestamp": created});
+        serde_json::from_value(json!({"metadata": metadata, "spec": spec(id)})).unwrap()
+    }
+
+    fn plane(name: &str, of: &str, id: &str) -> HostedControlPlane {
+        let metadata = json!({"name": name, "namespace": "clusters-example", "annotations": {CLUSTER_ANNOTATION: of}});
+        serde_json::from_value(json!({"metadata": metadata, "spec": spec(id)})).unwrap()
+    }
+
+    /// What a HostedCluster shows of a custom resource made on Tuesday.
+    fn shown(hosted: Option<&HostedCluster>, found: Option<&HostedControlPlane>, known: Option<&str>) -> Vouched {
+        let mut cr = Sample::new().cr;
+        cr.metadata.creation_timestamp = serde_json::from_value(json!(TUESDAY)).unwrap();
+        let known = known.map(|id| Identity {
+            name: "example".to_owned(),
+            cluster_id: id.to_owned(),
+            infra_id: format!("infra-{id}"),
+        });
+        let file = ClusterRef {
+            namespace: "clusters".to_owned(),
+            name: "example".to_owned(),
+        };
+        vouched(&cr, (&file, hosted), found, known)
+    }
+
+    #[rstest]
+    #[case::confirmed(Some("id"), plane("example", "clusters/example", "id"), None)]
+    #[case::no_cluster(
+        None,
+        plane("example", "clusters/example", "id"),
+        Some(Reason::HostedClusterNotFound)
+    )]
+    #[case::other_ids(
+        Some("id"),
+        plane("example", "clusters/example", "other"),
+        Some(Reason::IdentityMismatch)
+    )]
+    #[case::other_name(Some("id"), plane("other", "clusters/example", "id"), Some(Reason::IdentityMismatch))]
+    #[case::of_another(Some("id"), plane("example", "clusters/other", "id"), Some(Reason::IdentityMismatch))]
+    fn hosted_cluster_of_the_file_has_to_confirm_the_control_plane(
+        #[case] id: Option<&str>,
+        #[case] found: HostedControlPlane,
+        #[case] expected: Option<Reason>,
+    ) {
+        let hosted = id.map(|id| cluster(id, MONDAY));
+        let refusal = shown(hosted.as_ref(), Some(&found), None).refusal;
+        assert_eq!(refusal.as_ref().map(|problem| problem.reason), expected);
+        assert!(refusal.is_none_or(|problem| problem.requeue_after == Some(IDENTITY_RETRY)));
+    }
+
+    #[rstest]
+    #[case::older_than_the_custom_resource(MONDAY, None, true)]
+    #[case::successor("2026-01-07T00:00:00Z", Some("before"), false)]
+    #[case::restored_later("2026-01-07T00:00:00Z", Some("id"), true)]
+    fn deletion_is_of_the_cluster_that_the_hosted_cluster_shows(
+        #[case] created: &str,
+        #[case] recorded: Option<&str>,
+        #[case] counts: bool,
+    ) {
+        let identity = shown(Some(&cluster("id", created)), None, recorded).identity;
+        let expected = counts.then_some("id".to_owned());
+        assert_eq!(identity.map(|identity| identity.cluster_id), expected);
+    }
 
     #[rstest]
     #[case::private("Private", false, false, false)]

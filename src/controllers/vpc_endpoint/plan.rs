@@ -19,11 +19,12 @@ use crate::aws::kinds::vpc_endpoint::{VpcEndpoint, dns_name};
 use crate::aws::region::Region;
 use crate::aws::slot::Slot;
 use crate::controllers::aws::{Decision, Facts, Needs, Step};
+use crate::controllers::event;
 use crate::engine::cloud::Cloud;
 use crate::engine::plan::{ensure_absent, ensure_present};
 use crate::engine::resource::Owned;
 use crate::hypershift::aws::ids::service_id;
-use crate::hypershift::aws::intent::{CpoIntent, client_token};
+use crate::hypershift::aws::intent::{CpoIntent, client_token, next_nonce};
 use crate::hypershift::aws::{names, problem};
 use crate::hypershift::identity::Identity;
 use crate::hypershift::intent::{self, OwnFields};
@@ -31,10 +32,10 @@ use crate::hypershift::problem::Problem;
 
 mod records;
 
-pub(super) use records::known_names;
+pub(super) use records::{check_zone, known_names, released};
 
-/// The most endpoint services of before that are recorded, or read: one is recreated seldom, and the intent may be
-/// forged.
+/// The most endpoint services and zones of before that are recorded, or read: they change seldom, and the intent may
+/// be forged.
 pub(super) const MOST_FORMER: usize = 4;
 
 /// What a decision for one custom resource is made from.
@@ -73,6 +74,10 @@ impl From<Needs> for Stop {
 
 /// What to do for a custom resource that is not deleted.
 pub(super) fn build(basis: Basis<'_>) -> Result<Decision, Needs> {
+    // A paused cluster is not judged.
+    if let (Some(problem), None) = (&basis.inputs.vouched.refusal, &basis.inputs.paused) {
+        return Ok(Decision::stuck(problem.clone()));
+    }
     let guest = match &basis.inputs.guest {
         Ok(guest) => guest,
         Err(problem) => return Ok(Decision::stuck(problem.clone())),
@@ -135,7 +140,7 @@ impl Building<'_> {
             false => zone_or_problem(zone::find(basis, guest, &self.recorded, &names, None))?,
         };
         if let Some(Ok(zone)) = &early {
-            self.recorded.zone_id = Some(zone.clone());
+            self.recorded.enter_zone(zone);
         }
         let former_remain = self.remove_former()?;
         let service = service_name(basis)?;
@@ -199,11 +204,11 @@ impl Building<'_> {
         let chosen = subnets::choose(basis, guest, &attached)?;
         self.record_service(service);
         if *observed == Observed::Absent {
-            begin_create(&mut self.recorded, basis);
+            begin_create(&mut self.recorded, basis, basis.facts.is_token_spent(&desired.slot));
         }
         desired.security_group = group.to_owned();
         desired.subnets = chosen.ids;
-        self.decision.left_out = chosen.left_out;
+        self.tell_left_out(chosen.left_out, !chosen.provisional);
         desired.zones = chosen.zones;
         let uid = basis.cr.uid().unwrap_or_default();
         desired.client_token = client_token(&uid, Kind::VpcEndpoint, &self.recorded.endpoint_nonce);
@@ -220,6 +225,16 @@ impl Building<'_> {
             .and_then(|body| not_connected(&state(body)));
         self.decision.steps.push(step);
         Ok(name)
+    }
+
+    /// Says which subnets are left out; they stand in an Event if a later read cannot show others.
+    fn tell_left_out(&mut self, subnets: Vec<String>, is_final: bool) {
+        let text = (!subnets.is_empty()).then(|| format!("subnets left out: {}", subnets.join("; ")));
+        let texts = Vec::from_iter(text);
+        if is_final {
+            self.decision.standing.push(("left out", event::left_out(&texts)));
+        }
+        self.decision.left_out.extend(texts);
     }
 
     /// Records that an endpoint to this service is about to be created, or is there.
@@ -247,10 +262,14 @@ fn recorded(basis: Basis<'_>, guest: &Guest) -> CpoIntent {
         let account = known.zone_scope();
         account.is_some_and(|account| account.is_same_place(&guest.zone_account))
     };
-    let known = known
+    let mut known = known
         .filter(|known| known.identity() == guest.identity)
         .unwrap_or_default();
-    let zone_id = known.zone_id.clone().filter(|_| same_zone(&known));
+    if !same_zone(&known) {
+        known.leave_zone();
+    }
+    let more = known.former_zones.len().saturating_sub(MOST_FORMER);
+    known.former_zones.drain(..more);
     let mut endpoint_service_names = known.endpoint_service_names;
     endpoint_service_names.drain(..endpoint_service_names.len().saturating_sub(MOST_FORMER + 1));
     CpoIntent {
@@ -260,7 +279,8 @@ fn recorded(basis: Basis<'_>, guest: &Guest) -> CpoIntent {
         vpc: guest.vpc.clone(),
         endpoint_role: guest.account.role.as_ref().map(ToString::to_string),
         records_role: guest.zone_account.role.as_ref().map(ToString::to_string),
-        zone_id,
+        zone_id: known.zone_id,
+        former_zones: known.former_zones,
         endpoint_service_names,
         endpoint_id: known.endpoint_id,
         security_group_id: known.security_group_id,
@@ -272,12 +292,11 @@ fn recorded(basis: Basis<'_>, guest: &Guest) -> CpoIntent {
 
 /// Records that an endpoint is about to be created. The id of the one before, if one is known, makes its client token
 /// another one: with the same token AWS may answer with the endpoint that is gone.
-fn begin_create(recorded: &mut CpoIntent, basis: Basis<'_>) {
+fn begin_create(recorded: &mut CpoIntent, basis: Basis<'_>, is_token_spent: bool) {
     let status = basis.cr.status.as_ref();
     let shown = status.and_then(|status| status.endpoint_id.clone());
-    if let Some(before) = recorded.endpoint_id.take().or(shown) {
-        recorded.endpoint_nonce = before;
-    }
+    let before = recorded.endpoint_id.take().or(shown);
+    recorded.endpoint_nonce = next_nonce(&recorded.endpoint_nonce, before.as_deref(), is_token_spent);
 }
 
 /// The name of the endpoint service that role `ho` publishes.

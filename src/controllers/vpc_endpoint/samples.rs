@@ -1,11 +1,12 @@
 //! A guest on AWS, its custom resource, and what AWS shows of it, for the tests of the controller.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use super::inputs::{Guest, VpcEndpointInputs};
+use super::inputs::{Guest, Vouched, VpcEndpointInputs};
 use super::plan::Basis;
 use crate::api::markers::CPO_INTENT;
 use crate::api::markers::aws::CPO_FINALIZER;
@@ -15,7 +16,7 @@ use crate::aws::region::Region;
 use crate::aws::route53::hosted_zone::HostedZone;
 use crate::aws::slot::{Scope, Slot};
 use crate::controllers::aws::Facts;
-use crate::controllers::aws::lists::SubnetsIn;
+use crate::controllers::aws::lists::{SubnetsIn, ZoneLists};
 use crate::hypershift::aws::intent::CpoIntent;
 use crate::hypershift::aws::scopes::Access;
 use crate::hypershift::intent;
@@ -91,6 +92,7 @@ impl Sample {
             inputs: VpcEndpointInputs {
                 guest: Guest::of(&control_plane(&json!({})), &own(), &region),
                 access: own(),
+                vouched: Vouched::default(),
                 is_unwanted: false,
                 paused: None,
                 paused_until: None,
@@ -122,14 +124,34 @@ impl Sample {
         self.facts.reads.insert(slot, observed);
     }
 
-    /// The hosted zones of the account.
+    /// The hosted zones of the account, as one list after the other shows them.
     pub(super) fn has_zones(&mut self, zones: &[(&str, &str)]) {
         let zones = zones.iter().map(|(id, name)| HostedZone {
             id: (*id).to_owned(),
             name: (*name).to_owned(),
             private: true,
         });
-        self.facts.lists.hosted_zones.insert(account(), Ok(zones.collect()));
+        self.shows_zones(&account(), zones.collect(), 2);
+    }
+
+    /// So many lists have shown these hosted zones.
+    pub(super) fn shows_zones(&mut self, account: &Scope, zones: Vec<HostedZone>, lists: usize) {
+        let once = ZoneLists::after(None, zones.clone());
+        let shown = if lists < 2 {
+            once
+        } else {
+            ZoneLists::after(Some(&once), zones)
+        };
+        self.facts
+            .lists
+            .hosted_zones
+            .insert(account.clone(), Ok(Arc::new(shown)));
+    }
+
+    /// AWS shows for so long that a resource is not there that this is certain.
+    pub(super) fn lacks(&mut self, slot: Slot) {
+        self.facts.surely_gone.insert(slot.clone());
+        self.observes(slot, Observed::Absent);
     }
 
     /// The zones of the subnets that are named or attached.

@@ -31,9 +31,12 @@ pub(super) fn after_build(cr: &AWSEndpointService, decision: &Decision, outcomes
     let endpoint = decision.steps.iter().rfind(|step| step.kind == Kind::VpcEndpoint);
     let named = endpoint.and_then(Step::ready).and_then(dns_name).is_some();
     let ready = named && records.is_none_or(|step| step.ready().is_some());
-    // A record that is not desired any more and leads elsewhere is another's: nothing is wrong with the path.
-    let is_anothers =
-        |step: &Step| step.kind == Kind::Records && step.left() && records.is_none_or(|own| own.key != step.key);
+    // Nothing is wrong with the path where a record that is not desired any more leads elsewhere, which is another's, or
+    // is in a zone of before.
+    let is_anothers = |step: &Step| {
+        let other = records.filter(|own| own.key != step.key && step.kind == Kind::Records);
+        other.is_some_and(|own| step.left() || own.key.container() != step.key.container())
+    };
     let steps = decision
         .steps
         .iter()

@@ -24,6 +24,8 @@ pub(super) struct ChosenSubnets {
     pub(super) zones: BTreeMap<String, String>,
     /// Those that cannot serve, each with the reason, in words for an Event.
     pub(super) left_out: Vec<String>,
+    /// Whether a later read may show that others are left out.
+    pub(super) provisional: bool,
 }
 
 /// The subnets for an endpoint that has `attached` now.
@@ -67,7 +69,7 @@ fn unzoned(ids: BTreeSet<String>) -> ChosenSubnets {
     }
 }
 
-/// One subnet in each zone in which the service is: that which is attached, else the first.
+/// One subnet in each zone: that which is attached, else the first if the service is in that zone.
 fn by_zone(
     named: &BTreeSet<String>,
     attached: &BTreeSet<String>,
@@ -77,7 +79,10 @@ fn by_zone(
     // AWS keeps a subnet in which there is an interface: such an answer is not of now.
     let in_use: BTreeSet<String> = named.intersection(attached).cloned().collect();
     if in_use.iter().any(|id| !zones.contains_key(id)) {
-        return Ok(unzoned(in_use));
+        return Ok(ChosenSubnets {
+            provisional: true,
+            ..unzoned(in_use)
+        });
     }
     let mut chosen: BTreeMap<&String, &String> = BTreeMap::new();
     let mut left_out = Vec::new();
@@ -86,7 +91,8 @@ fn by_zone(
             left_out.push(format!("{id} is not in the VPC of the cluster"));
             continue;
         };
-        if service_zones.is_some_and(|served| !served.contains(zone)) {
+        // One with an interface stays: the zone may come back, and AWS takes none from a load balancer in use.
+        if service_zones.is_some_and(|served| !served.contains(zone)) && !attached.contains(id) {
             left_out.push(format!("{id} is in {zone}, in which the load balancer is not"));
             continue;
         }
@@ -105,6 +111,7 @@ fn by_zone(
         ids: chosen.into_values().cloned().collect(),
         zones: zones.iter().map(|(id, zone)| (id.clone(), zone.clone())).collect(),
         left_out,
+        provisional: false,
     })
 }
 
@@ -128,6 +135,7 @@ fn without_zones(
         .map(|id| format!("the zone of {id} cannot be read"));
     Ok(ChosenSubnets {
         left_out: others.collect(),
+        provisional: error.class != Class::Denied,
         ..unzoned(ids)
     })
 }
@@ -153,6 +161,9 @@ mod tests {
     #[case::only_unknown("x", "", None, Err(Reason::NoSubnets), &[])]
     #[case::zone_that_the_service_lacks(
         "a,b", "", Some("az1"), Ok("a"), &["b is in az2, in which the load balancer is not"])]
+    #[case::attached_of_a_zone_that_the_service_lacks("a,b", "b", Some("az1"), Ok("a,b"), &[])]
+    #[case::another_of_a_zone_that_the_service_lacks(
+        "b,c", "c", Some("az1"), Ok("c"), &["b is in az2, in which the load balancer is not"])]
     #[case::no_zone_of_the_service("a", "", Some("az9"), Err(Reason::NoCommonZone), &[])]
     #[case::no_zone_of_the_service_and_unknown("a,x", "", Some("az9"), Err(Reason::NoCommonZone), &[])]
     fn one_subnet_of_each_zone_of_the_service(
@@ -176,6 +187,16 @@ mod tests {
         let error = AwsError::own(Class::Denied, "X");
         let chosen = without_zones(&set("a,b"), &set("b"), &error).unwrap();
         assert_eq!(chosen.left_out, ["the zone of a cannot be read"]);
+        assert!(!chosen.provisional);
+    }
+
+    #[test]
+    fn answer_that_is_not_of_now_ends_no_problem() {
+        let error = AwsError::own(Class::Throttled, "X");
+        assert!(without_zones(&set("a,b"), &set("b"), &error).unwrap().provisional);
+        let zones = HashMap::from([("a".to_owned(), "az1".to_owned())]);
+        assert!(by_zone(&set("a,x"), &set("x"), &zones, None).unwrap().provisional);
+        assert!(!by_zone(&set("a,x"), &set("a"), &zones, None).unwrap().provisional);
     }
 
     #[rstest]

@@ -10,19 +10,22 @@ use std::collections::BTreeSet;
 use kube::ResourceExt;
 
 use super::inputs::VpcEndpointInputs;
-use super::plan::{Basis, MOST_FORMER, known_names, owned_endpoint, owned_group};
+use super::plan::{Basis, MOST_FORMER, check_zone, known_names, owned_endpoint, owned_group, released};
+use super::zone;
 use crate::api::markers::CPO_INTENT;
 use crate::api::markers::aws::ENDPOINT_DNS_NAME;
 use crate::api::{AWSEndpointService, Reason, Role};
 use crate::aws::body::texts;
+use crate::aws::cloud::Observed;
 use crate::aws::kinds::Kind;
-use crate::aws::kinds::records::ReleasedRecords;
 use crate::aws::slot::{Scope, Slot};
 use crate::controllers::aws::{Decision, Needs, Step};
 use crate::controllers::decision::Lifecycle;
+use crate::controllers::event;
+use crate::engine::failure::Class;
 use crate::engine::plan::ensure_absent;
 use crate::engine::resource::Owned;
-use crate::hypershift::aws::ids::{endpoint_suffix, is_id, is_zone_id, service_id};
+use crate::hypershift::aws::ids::{endpoint_suffix, is_zone_id, service_id};
 use crate::hypershift::aws::intent::CpoIntent;
 use crate::hypershift::aws::scopes::Access;
 use crate::hypershift::identity::Identity;
@@ -47,10 +50,12 @@ struct Remains {
     homes: Vec<Home>,
     /// The accounts and ids of the zones.
     zones: BTreeSet<(Scope, String)>,
+    /// Those of before, which hold nothing else up.
+    former_zones: BTreeSet<(Scope, String)>,
     record_names: Vec<String>,
     services: BTreeSet<String>,
-    /// The ids of endpoints that are recorded or shown.
-    endpoint_ids: BTreeSet<String>,
+    /// What was recorded.
+    recorded: CpoIntent,
 }
 
 /// Where the resources of a cluster are.
@@ -97,11 +102,8 @@ fn check_allowed(basis: Basis<'_>, remains: &Remains) -> Result<(), Problem> {
         scopes.check_account(RECORDED, &home.account)?;
         scopes.check_vpc(RECORDED, &home.vpc)?;
     }
-    for (account, zone) in &remains.zones {
-        scopes.check_account(RECORDED, account)?;
-        scopes.check_zone(RECORDED, zone)?;
-    }
-    Ok(())
+    let mut zones = remains.zones.iter();
+    zones.try_for_each(|(account, zone)| check_zone(basis, account, zone))
 }
 
 /// The steps that delete endpoints and security group. Adds the DNS names of the endpoints.
@@ -141,19 +143,31 @@ fn add_records(
     decision: &mut Decision,
 ) -> Result<(), Needs> {
     let names: Vec<&str> = remains.record_names.iter().map(String::as_str).collect();
-    let is_recognised = !(dns_names.is_empty() && remains.endpoint_ids.is_empty());
-    if names.is_empty() || !is_recognised {
+    if names.is_empty() {
         return Ok(());
     }
-    for (account, zone) in &remains.zones {
-        let released = ReleasedRecords {
-            slot: Slot::records(account, zone, &names),
-            endpoint_names: dns_names.iter().cloned().collect(),
-            endpoint_ids: remains.endpoint_ids.iter().cloned().collect(),
-        };
+    for (account, zone) in remains.zones.union(&remains.former_zones) {
+        let is_former = !remains.zones.contains(&(account.clone(), zone.clone()));
+        if is_former && let Err(problem) = check_zone(basis, account, zone) {
+            let what = format!("records {} in hosted zone {zone}", names.join(", "));
+            decision.left_out.push(format!("{what} may stay: {}", problem.message));
+            continue;
+        }
+        let slot = Slot::records(account, zone, &names);
+        let released = released(basis, &remains.recorded, slot, dns_names.clone());
+        if !released.is_recognisable() {
+            continue;
+        }
         let observed = basis.facts.read(Kind::Records, &released.slot)?;
+        // A zone that the policies name no more is denied; in one that is gone there is nothing to delete.
+        let is_denied = matches!(observed, Observed::ReadFailed(error) if error.class == Class::Denied);
+        if is_denied && zone::is_gone(basis, account, zone, &names)? {
+            continue;
+        }
         decision.steps.push(ensure_absent(&released, observed));
     }
+    let stays = event::left_out(&decision.left_out);
+    decision.standing.push(("former zones", stays));
     Ok(())
 }
 
@@ -169,25 +183,25 @@ fn remains(basis: Basis<'_>) -> Remains {
     // The last ones, as this role records them; each is read.
     let services = recorded.service_names().into_iter().rev().take(MOST_FORMER + 1);
     let services = services.map(str::to_owned).chain(shown);
-    let ids = [&status.endpoint_id, &recorded.endpoint_id].into_iter().flatten();
-    let ids = ids.chain([&recorded.endpoint_nonce]).filter(|id| is_id("vpce", id));
     let names = homes.first().map(|home| known_names(basis, &home.identity, &recorded));
     Remains {
         zones: zones(basis, &homes, &recorded, status.dns_zone_id),
+        former_zones: former_zones(basis, &recorded),
         record_names: names.unwrap_or_default(),
         services: services.collect(),
-        endpoint_ids: ids.cloned().collect(),
         homes,
+        recorded,
     }
 }
 
-/// Where the control plane has its guest, and where that was when the intent was recorded.
+/// Where the control plane has its guest, and where that was when the intent was recorded; of the cluster that the
+/// HostedCluster shows, where that is read and exists still.
 fn homes(basis: Basis<'_>, recorded: &CpoIntent) -> Vec<Home> {
     let before = home_recorded(basis, recorded);
     match &basis.inputs.guest {
         Ok(guest) => {
             let now = Home {
-                identity: guest.identity.clone(),
+                identity: vouched_identity(basis).unwrap_or_else(|| guest.identity.clone()),
                 account: guest.account.clone(),
                 vpc: guest.vpc.clone(),
                 zone_account: guest.zone_account.clone(),
@@ -201,15 +215,18 @@ fn homes(basis: Basis<'_>, recorded: &CpoIntent) -> Vec<Home> {
 
 fn home_recorded(basis: Basis<'_>, recorded: &CpoIntent) -> Option<Home> {
     Some(Home {
-        identity: recorded.identity(),
+        identity: vouched_identity(basis).unwrap_or_else(|| recorded.identity()),
         account: basis.inputs.recorded_scope(recorded)?,
         vpc: recorded.vpc()?.to_owned(),
         zone_account: basis.inputs.recorded_zone_scope(recorded)?,
     })
 }
 
-/// The zones in which records may be: that which is recorded, else that which the status shows, and that which is
-/// given.
+fn vouched_identity(basis: Basis<'_>) -> Option<Identity> {
+    basis.inputs.vouched.identity.clone()
+}
+
+/// The zones in which records may be: that which is recorded, else that which the status shows, and that which is given.
 fn zones(basis: Basis<'_>, homes: &[Home], recorded: &CpoIntent, shown: Option<String>) -> BTreeSet<(Scope, String)> {
     let account = homes.first().map(|home| &home.zone_account);
     let in_account = |zone: String| Some((account?.clone(), zone));
@@ -221,6 +238,15 @@ fn zones(basis: Basis<'_>, homes: &[Home], recorded: &CpoIntent, shown: Option<S
     let given = basis.inputs.guest.as_ref().ok().and_then(|guest| guest.zone.clone());
     let all = known.into_iter().chain(given.and_then(in_account));
     all.filter(|(_, zone)| is_zone_id(zone)).collect()
+}
+
+/// The zones that had the records before.
+fn former_zones(basis: Basis<'_>, recorded: &CpoIntent) -> BTreeSet<(Scope, String)> {
+    let former = recorded.former_zones.iter().rev().take(MOST_FORMER).filter_map(|zone| {
+        let account = basis.inputs.recorded_zone_scope(&recorded.of_zone(zone))?;
+        Some((account, zone.zone_id.clone()))
+    });
+    former.filter(|(_, zone)| is_zone_id(zone)).collect()
 }
 
 /// The DNS names of the endpoint that the custom resource shows.

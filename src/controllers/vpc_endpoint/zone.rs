@@ -1,19 +1,24 @@
 //! Which hosted zone is the cluster's internal one. HyperShift's installer makes it; Hyperlink only finds it. Pure.
 
+use std::sync::Arc;
+
 use super::inputs::Guest;
 use super::plan::{Basis, Stop};
-use crate::api::Reason;
+use crate::api::{AWSEndpointService, ConditionType, Reason};
 use crate::aws::cloud::Observed;
 use crate::aws::kinds::Kind;
 use crate::aws::kinds::records::Records;
 use crate::aws::route53::hosted_zone::HostedZone;
-use crate::aws::slot::Slot;
+use crate::aws::slot::{Scope, Slot};
 use crate::controllers::aws::Needs;
+use crate::controllers::aws::lists::ZoneLists;
+use crate::engine::failure::Class;
 use crate::engine::resource::Resource;
 use crate::hypershift::aws::ids::is_zone_id;
 use crate::hypershift::aws::intent::CpoIntent;
 use crate::hypershift::aws::problem;
 use crate::hypershift::aws::scopes::Access;
+use crate::hypershift::conditions;
 use crate::hypershift::names::internal_zone;
 use crate::hypershift::problem::Problem;
 
@@ -40,7 +45,7 @@ pub(super) fn find(
     let shown = shown.filter(|zone| is_zone_id(zone));
     let access = &basis.inputs.access;
     for known in [recorded.zone_id(), shown].into_iter().flatten() {
-        if access.allows_zone(known) && !is_gone(basis, guest, known, names) {
+        if access.allows_zone(known) && !is_gone(basis, &guest.zone_account, known, names)? {
             return Ok(known.to_owned());
         }
     }
@@ -53,8 +58,8 @@ pub(super) fn find(
         }
     };
     let fits = |zone: &&HostedZone| zone.private && zone.name.eq_ignore_ascii_case(&name);
-    let (found, outside): (Vec<&HostedZone>, Vec<&HostedZone>) =
-        zones.iter().filter(fits).partition(|zone| access.allows_zone(&zone.id));
+    let named = zones.last.iter().filter(fits);
+    let (found, outside): (Vec<&HostedZone>, Vec<&HostedZone>) = named.partition(|zone| access.allows_zone(&zone.id));
     if let (Access::Allowed(scopes), [], [zone, ..]) = (access, found.as_slice(), outside.as_slice()) {
         scopes.check_zone(&format!("hosted zone {name}"), &zone.id)?;
     }
@@ -71,11 +76,37 @@ pub(super) fn find(
     }
 }
 
-/// Whether AWS has refused records of a zone because that is not there.
-fn is_gone(basis: Basis<'_>, guest: &Guest, zone: &str, names: &[&str]) -> bool {
-    let slot = Slot::records(&guest.zone_account, zone, names);
-    let observed = basis.facts.reads.get(&slot);
-    matches!(observed, Some(Observed::WriteFailed(error)) if error.code == NO_SUCH_ZONE)
+/// Whether a zone is not there any more. A read shows no records in it then, as it does in an empty one, or is denied,
+/// because the policies name one zone; so the list of zones is asked. Of one that is denied nothing else tells that, so
+/// that one list does not suffice.
+pub(super) fn is_gone(basis: Basis<'_>, account: &Scope, zone: &str, names: &[&str]) -> Result<bool, Needs> {
+    let slot = Slot::records(account, zone, names);
+    let is_denied = match basis.facts.reads.get(&slot) {
+        Some(Observed::WriteFailed(error)) => return Ok(error.code == NO_SUCH_ZONE),
+        Some(Observed::ReadFailed(error)) if error.class == Class::Denied => true,
+        Some(Observed::Absent) if had_records(basis.cr, zone) => false,
+        _ => return Ok(false),
+    };
+    let lists = basis.facts.hosted_zones(account)?.as_ref();
+    let is_missing = |lists: &Arc<ZoneLists>| match is_denied {
+        true => lists.lack(zone),
+        false => !lists.shows(zone),
+    };
+    Ok(lists.is_ok_and(is_missing))
+}
+
+/// Whether the zone had the cluster's records, or was to have them and AWS did not take them, or it was found to be gone.
+fn had_records(cr: &AWSEndpointService, zone: &str) -> bool {
+    const REASONS: [Reason; 3] = [
+        Reason::RecordsFailed,
+        Reason::HostedZoneNotFound,
+        Reason::AmbiguousHostedZone,
+    ];
+    cr.status.as_ref().is_some_and(|status| {
+        let condition = conditions::get(&status.conditions, ConditionType::AWSEndpointAvailable);
+        let reason = condition.map(|condition| condition.reason.as_str());
+        REASONS.iter().any(|one| reason == Some(one.as_str())) || status.dns_zone_id.as_deref() == Some(zone)
+    })
 }
 
 /// The zone in which the cluster's records are already.

@@ -8,7 +8,7 @@ use rstest::rstest;
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::api::{ConditionType, Reason, Status};
+use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Status};
 use crate::controllers::azure::access::Context;
 use crate::controllers::context::sample;
 use crate::controllers::samples;
@@ -22,7 +22,9 @@ fn context(refused: &'static str, written: &Arc<Mutex<Vec<Value>>>) -> Context {
         async move {
             let body = request.into_body().collect_bytes().await?;
             let body: Value = serde_json::from_slice(&body)?;
-            let (code, answer) = if body["status"].get(refused).is_some() {
+            let is_refused = |operation: &Value| operation["path"] == format!("/status/{refused}");
+            let mut operations = body.as_array().into_iter().flatten();
+            let (code, answer) = if operations.any(is_refused) || body["status"].get(refused).is_some() {
                 let causes = json!([{"field": format!("status.{refused}"), "message": "too long", "reason": "FieldValueTooLong"}]);
                 let answer = json!({"kind": "Status", "status": "Failure", "code": 422, "reason": "Invalid", "details": {"causes": causes}});
                 (422, answer)
@@ -92,10 +94,17 @@ async fn status_rejected_for_another_reason_is_an_error() {
     assert!(error.is_some_and(|error| error.invalid()));
 }
 
+/// A custom resource with a condition, so that fields and conditions are written at once.
+fn with_a_condition() -> AzurePrivateLinkService {
+    let condition = json!({"type": "AzurePLSCreated", "status": "True", "reason": "AzureSuccess", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    samples::cr(json!({"conditions": [condition]}), json!({}))
+}
+
 /// A context whose API server answers these patches of a status with a conflict, has the object as `meanwhile` changed
 /// it, and counts patches.
 fn busy(conflicts: Range<usize>, meanwhile: &Value, patches: &Arc<AtomicUsize>) -> Context {
-    let cr = serde_json::to_value(samples::cr(json!({}), json!({}))).unwrap();
+    let cr = serde_json::to_value(with_a_condition()).unwrap();
     let stored = Arc::new(Mutex::new(cr));
     for part in ["metadata", "status"] {
         let changed = meanwhile[part].as_object().into_iter().flatten();
@@ -115,10 +124,11 @@ fn busy(conflicts: Range<usize>, meanwhile: &Value, patches: &Arc<AtomicUsize>) 
                 let body = json!({"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound"});
                 (404, body)
             } else {
-                let patch: Value = serde_json::from_slice(&patch).unwrap_or_default();
                 let mut stored = stored.lock().unwrap();
-                let written = patch["status"].as_object().into_iter().flatten().filter(|_| of_status);
-                written.for_each(|(name, value)| stored["status"][name] = value.clone());
+                if of_status {
+                    let patch: json_patch::Patch = serde_json::from_slice(&patch)?;
+                    json_patch::patch(&mut stored, &patch)?;
+                }
                 (200, stored.clone())
             };
             let answer = Body::from(serde_json::to_vec(&answer)?);
@@ -129,8 +139,9 @@ fn busy(conflicts: Range<usize>, meanwhile: &Value, patches: &Arc<AtomicUsize>) 
 }
 
 #[rstest]
-#[case::others_wrote(0..1, json!({"metadata": {"resourceVersion": "2"}}), true, 3)]
-#[case::others_wrote_after_the_fields(1..2, json!({"metadata": {"resourceVersion": "2"}}), true, 3)]
+#[case::nobody_wrote(0..0, json!({"metadata": {"resourceVersion": "1"}}), true, 1)]
+#[case::others_wrote(0..1, json!({"metadata": {"resourceVersion": "2"}}), true, 2)]
+#[case::others_wrote_twice(0..2, json!({"metadata": {"resourceVersion": "2"}}), true, 3)]
 #[case::others_write_on_and_on(0..9, json!({"metadata": {"resourceVersion": "2"}}), false, 3)]
 #[case::others_wrote_what_a_reconcile_reads(0..1, json!({"status": {"privateLinkServiceAlias": "pls.abc.azure"}}), false, 1)]
 #[case::it_is_deleted(0..1, json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["another"]}}), false, 1)]
@@ -145,7 +156,7 @@ async fn report_is_written_onto_what_others_have_written_meanwhile(
 ) {
     let patches = Arc::default();
     let cx = busy(conflicts, &meanwhile, &patches);
-    let written = write_status(&cx, samples::cr(json!({}), json!({})), None, &report()).await;
+    let written = write_status(&cx, with_a_condition(), None, &report()).await;
     assert_eq!(written.is_ok(), is_written);
     assert!(
         written.err().is_none_or(|error| error.conflict()),

@@ -37,6 +37,8 @@ struct Held<C> {
     /// None for one that does not expire.
     renew: Option<Instant>,
     expires: Option<Instant>,
+    /// Whether the cloud has refused it, and no newer one was requested since.
+    refused: bool,
 }
 
 impl<C> Held<C> {
@@ -87,14 +89,21 @@ impl<E> Default for CredentialState<E> {
 impl<C: Renewable> Life<C> {
     pub(super) fn next(&self, now: Instant) -> Next<C> {
         let waiting = self.failed.as_ref().filter(|failed| now < failed.until);
-        match (&self.held, waiting) {
-            (Some(held), None) if held.is_valid(now) && held.renew.is_some_and(|renew| renew <= now) => {
+        match (self.held.as_ref().filter(|held| held.is_valid(now)), waiting) {
+            (Some(held), None) if held.refused => Next::Ask,
+            (Some(held), None) if held.renew.is_some_and(|renew| renew <= now) => {
                 Next::UseAndRenew(held.credential.clone())
             }
-            (Some(held), _) if held.is_valid(now) => Next::Use(held.credential.clone()),
-            (_, Some(failed)) => Next::Fail(failed.error.clone()),
-            (_, None) => Next::Ask,
+            (Some(held), _) => Next::Use(held.credential.clone()),
+            (None, Some(failed)) => Next::Fail(failed.error.clone()),
+            (None, None) => Next::Ask,
         }
+    }
+
+    /// The credential that is held, if it is valid, for who has requested another one in vain.
+    pub(super) fn valid(&self, now: Instant) -> Option<Arc<C>> {
+        let held = self.held.as_ref().filter(|held| held.is_valid(now))?;
+        Some(held.credential.clone())
     }
 
     /// Stores a credential that is valid for `life` from `now` on; without an end if that is none. `chance` (0 to 1)
@@ -105,13 +114,19 @@ impl<C: Renewable> Life<C> {
             got: now,
             renew: life.map(|life| now + C::renewed_after(life, chance)),
             expires: life.map(|life| now + life),
+            refused: false,
         });
         self.failed = None;
     }
 
-    /// Notes that a request failed. The credential held is kept; the next request has to wait for three quarters of a
-    /// step to a whole one, depending on `chance` (0 to 1).
+    /// Notes that a request failed. The credential held is kept, also one that the cloud has refused: that may have
+    /// been wrong, and there is no other. The next request has to wait for three quarters of a step to a whole one,
+    /// depending on `chance` (0 to 1).
     pub(super) fn lost(&mut self, now: Instant, error: C::Error, chance: f64) {
+        if let Some(held) = self.held.as_mut().filter(|held| held.refused) {
+            held.refused = false;
+            held.renew = Some(now);
+        }
         let in_a_row = self.failed.as_ref().map_or(0, |failed| failed.in_a_row + 1);
         let step = FIRST_RETRY.saturating_mul(1 << in_a_row.min(16)).min(LAST_RETRY);
         self.failed = Some(Failed {
@@ -128,17 +143,17 @@ impl<C: Renewable> Life<C> {
         }
     }
 
-    /// Notes that the cloud refused a credential. Only the one held is dropped: a late refusal must not cost a newer
-    /// one.
+    /// Notes that the cloud refused a credential. Only for the one held another one is requested: a late refusal must
+    /// not cost a newer one.
     pub(super) fn refused(&mut self, now: Instant, is_refused: impl Fn(&C) -> bool) {
-        let refused = self.held.as_ref().filter(|held| is_refused(&held.credential));
-        if refused.is_some_and(|held| now >= held.got + KEEP_REFUSED) {
-            self.held = None;
+        let refused = self.held.as_mut().filter(|held| is_refused(&held.credential));
+        if let Some(held) = refused.filter(|held| now >= held.got + KEEP_REFUSED) {
+            held.refused = true;
         }
     }
 
     pub(super) fn state(&self, now: Instant) -> CredentialState<C::Error> {
-        let held = self.held.as_ref();
+        let held = self.held.as_ref().filter(|held| !held.refused);
         CredentialState {
             age: held.map(|held| now.duration_since(held.got)),
             left: held.and_then(|held| Some(held.expires?.duration_since(now))),
@@ -252,6 +267,29 @@ mod tests {
         assert_eq!(next(&life, after(start, 60)), "use old");
         life.refused(after(start, 60), |held| held.0 == "old");
         assert_eq!(next(&life, after(start, 60)), "ask");
+        assert_eq!(life.state(after(start, 60)).age, None);
+        life.got(after(start, 61), badge("new"), Some(HOUR), 1.0);
+        assert_eq!(next(&life, after(start, 61)), "use new");
+    }
+
+    #[test]
+    fn refused_credential_is_used_while_no_other_comes() {
+        let start = Instant::now();
+        let mut life = holding(start, Some(HOUR));
+        for refused in [60, 120] {
+            life.refused(after(start, refused), |held| held.0 == "old");
+            assert_eq!(next(&life, after(start, refused)), "ask");
+            life.lost(after(start, refused), down(), 1.0);
+            assert_eq!(next(&life, after(start, refused)), "use old");
+            assert_eq!(next(&life, after(start, refused + 30)), "renew old", "nobody waits");
+        }
+        life.lost(after(start, 200), down(), 1.0);
+        life.refused(after(start, 201), |held| held.0 == "old");
+        assert_eq!(next(&life, after(start, 201)), "use old", "none can be requested");
+        life.refused(after(start, 3_601), |held| held.0 == "old");
+        assert_eq!(next(&life, after(start, 3_601)), "ask", "it has expired");
+        life.lost(after(start, 3_601), down(), 1.0);
+        assert_eq!(next(&life, after(start, 3_601)), down());
     }
 
     #[test]

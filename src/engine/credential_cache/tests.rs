@@ -126,6 +126,22 @@ async fn credential_that_the_cloud_refuses_is_requested_again() {
     assert_eq!(name(&cache).await.as_deref(), Ok("2"));
 }
 
+#[tokio::test(start_paused = true)]
+async fn refused_credential_is_not_lost_before_there_is_another() {
+    let (script, cache) = script(2, 99);
+    let refused = cache.current().await.unwrap();
+    for asked in 2..5 {
+        tokio::time::advance(Duration::from_secs(60)).await;
+        cache.invalidate(|held| *held == *refused);
+        let names = join_all((0..9).map(|_| name(&cache))).await;
+        assert!(names.iter().all(|got| got.as_deref() == Ok("1")), "{names:?}");
+        assert_eq!(script.asked(), asked, "all wait for one request");
+        assert!(cache.state().failure.is_some());
+    }
+    tokio::time::advance(HOUR).await;
+    assert!(name(&cache).await.is_err(), "it has expired");
+}
+
 /// Keeps a credential at hand for `time`; returns what was reported last, and the shortest life left at any check.
 async fn keep_for(
     cache: &CredentialCache<Badge>,

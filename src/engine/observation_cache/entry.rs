@@ -103,6 +103,11 @@ impl<C: Cloud> CacheEntry<C> {
         if C::LOST_WRITES_SHOW_LATE && error.class() == Class::Down {
             self.observation.absence.note_lost_write();
         }
+        let rules = self.kind.rules();
+        let is_refused = matches!(failure, Observed::DeleteFailed(_)) && rules.in_use == Some(error.code());
+        if is_refused && rules.in_use_shows_it {
+            self.observation.note_in_use(now);
+        }
         self.observation.note_failed(failure, wait, now);
         wait
     }

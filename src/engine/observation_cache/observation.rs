@@ -1,10 +1,13 @@
 //! What reads and lists have shown of one resource, and until when that is fresh.
 
+mod in_use;
+
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
 
+use self::in_use::InUse;
 use super::absence::Absence;
 use super::inside::Inside;
 use super::puts::SHOWS_LATE;
@@ -68,6 +71,8 @@ pub(super) struct Observation<C: Cloud> {
     read_instead: Option<Instant>,
     /// What the cloud names the resource that was observed as owned: a recreated one has another name.
     proven: Option<String>,
+    /// The refusals to delete it.
+    in_use: InUse,
     /// Since when it is not found.
     pub(super) absence: Absence,
 }
@@ -91,6 +96,7 @@ impl<C: Cloud> Observation<C> {
             inside: Inside::default(),
             read_instead: None,
             proven: None,
+            in_use: InUse::default(),
             absence: Absence::default(),
         }
     }
@@ -127,6 +133,7 @@ impl<C: Cloud> Observation<C> {
 
     /// Notes that nothing is under way on the resource any more. `deletes`: whether this process was deleting it.
     pub(super) fn note_ready(&mut self, observed: Observed<C>, deletes: bool, hold: Hold, now: Instant) {
+        self.in_use = InUse::default();
         if observed == Observed::Absent {
             self.proven = None;
             self.absence.note_absent(self.observed().as_ref(), deletes, now);
@@ -144,6 +151,7 @@ impl<C: Cloud> Observation<C> {
 
     /// Notes that the resource is in progress; the next read is due after `wait`.
     pub(super) fn note_in_progress(&mut self, observed: Observed<C>, wait: Duration, now: Instant) {
+        self.in_use = InUse::default();
         self.absence.note_in_progress(observed.found().is_some());
         self.observed = Some(Stored::of(observed));
         self.due_at(now + wait);

@@ -19,6 +19,11 @@ impl<C: Cloud> ObservationCache<C> {
         self.update(kind, key, now, |entry| entry.note_failed_read(error, now))
     }
 
+    /// What the cloud's last refusal to delete the resource has shown of it, once, in place of a read that is due.
+    pub(crate) fn observed_in_use(&self, key: &C::Key, now: Instant) -> Option<Observed<C>> {
+        self.edit(key, |entry| entry.observation.take_in_use(now)).flatten()
+    }
+
     /// Whether reads of the resource have failed for so long that nothing is known of it any more.
     pub fn unread_for_long(&self, key: &C::Key, now: Instant) -> bool {
         self.holds(key, |entry| entry.backoff.unread_for_long(now))

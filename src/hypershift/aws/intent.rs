@@ -108,12 +108,29 @@ pub struct CpoIntent {
     /// The id of the hosted zone.
     #[serde(rename = "dnsZoneID", skip_serializing_if = "Option::is_none")]
     pub zone_id: Option<String>,
+    /// The zones that had the records before and may have some still.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub former_zones: Vec<FormerZone>,
     /// The whole names of the records that are there or about to be written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub record_names: Vec<String>,
     /// Makes the client token of a create of the endpoint another one than that of the create before.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub endpoint_nonce: String,
+}
+
+/// A hosted zone that had the records before.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FormerZone {
+    /// Its account.
+    pub account: String,
+    /// ARN of the role that was assumed for the records. Used only where it is allowed, too.
+    #[serde(rename = "recordsRoleARN", skip_serializing_if = "Option::is_none")]
+    pub records_role: Option<String>,
+    /// Its id.
+    #[serde(rename = "dnsZoneID")]
+    pub zone_id: String,
 }
 
 impl CpoIntent {
@@ -173,6 +190,43 @@ impl CpoIntent {
         self.zone_id.as_deref().filter(|id| is_zone_id(id))
     }
 
+    /// The id of the endpoint before, if one is known.
+    pub fn former_endpoint_id(&self) -> Option<&str> {
+        Some(id_before(&self.endpoint_nonce)).filter(|id| is_id("vpce", id))
+    }
+
+    /// Records another zone for the records. The one before stays recorded if it may have some.
+    pub fn enter_zone(&mut self, zone_id: &str) {
+        if self.zone_id.as_deref() != Some(zone_id) {
+            self.leave_zone();
+        }
+        self.zone_id = Some(zone_id.to_owned());
+        self.former_zones.retain(|zone| zone.zone_id != zone_id);
+    }
+
+    /// Records the zone as one of before, if it may have records.
+    pub fn leave_zone(&mut self) {
+        let scope = self.zone_scope().filter(|_| !self.record_names.is_empty());
+        if let (Some(zone_id), Some(scope)) = (self.zone_id.take(), scope) {
+            self.former_zones.push(FormerZone {
+                account: scope.account,
+                records_role: self.records_role.clone(),
+                zone_id,
+            });
+        }
+    }
+
+    /// The same intent, of whose zones only this one counts.
+    pub fn of_zone(&self, zone: &FormerZone) -> Self {
+        Self {
+            zone_account: zone.account.clone(),
+            records_role: zone.records_role.clone(),
+            zone_id: Some(zone.zone_id.clone()),
+            former_zones: Vec::new(),
+            ..self.clone()
+        }
+    }
+
     /// The names of endpoint services in the recorded region.
     pub fn service_names(&self) -> Vec<&str> {
         let Ok(region) = Region::parse(&self.region) else {
@@ -192,6 +246,28 @@ pub fn client_token(cr_uid: &str, kind: Kind, nonce: &str) -> ClientToken {
         digest.update(format!("{}:{part};", part.len()));
     }
     ClientToken::of_digest(digest.finalize().into())
+}
+
+/// Separates in a nonce the id of what was created before from the number of spent tokens.
+const SPENT: char = '~';
+
+/// The nonce of the next create, by that of the last one. `before` is the id of what was created before, and `is_spent`
+/// whether AWS takes the last client token no more, though nothing shows what it has made.
+pub fn next_nonce(nonce: &str, before: Option<&str>, is_spent: bool) -> String {
+    let id = id_before(nonce);
+    if let Some(before) = before.filter(|before| *before != id) {
+        return before.to_owned();
+    }
+    if !is_spent {
+        return nonce.to_owned();
+    }
+    let spent = nonce.split_once(SPENT).and_then(|(_, spent)| spent.parse().ok());
+    format!("{id}{SPENT}{}", spent.unwrap_or(0_u32).wrapping_add(1))
+}
+
+/// The id in a nonce of what was created before.
+fn id_before(nonce: &str) -> &str {
+    nonce.split_once(SPENT).map_or(nonce, |(id, _)| id)
 }
 
 fn identity(cluster: &str, cluster_id: &str, infra_id: &str) -> Identity {

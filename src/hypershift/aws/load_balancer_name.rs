@@ -45,6 +45,11 @@ impl Vouched {
     }
 }
 
+/// The longest name of a load balancer.
+///
+/// Source: <https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/API_CreateLoadBalancer.html>
+const LONGEST: usize = 32;
+
 /// The wait before the Service is read again though no event came, while something is missing of it. Events come
 /// sooner.
 const SERVICE_POLL: Duration = Duration::from_secs(30);
@@ -59,7 +64,8 @@ pub fn of_host_name(host_name: &str, region: &Region) -> Option<String> {
     let label = host_name.strip_suffix(&end)?;
     let name = label.rsplit_once('-').map_or(label, |(name, _)| name);
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    (!name.is_empty() && label.chars().all(allowed)).then(|| name.to_owned())
+    let is_name = (1..=LONGEST).contains(&name.len()) && !name.starts_with('-') && !name.ends_with('-');
+    (is_name && label.chars().all(allowed)).then(|| name.to_owned())
 }
 
 /// The name of the load balancer of a Service with these host names: the first that is one of a load balancer.
@@ -160,6 +166,18 @@ mod tests {
     #[case::several_labels("us-east-1", "x.a1-01.elb.us-east-1.amazonaws.com", None)]
     #[case::no_name("us-east-1", "-01.elb.us-east-1.amazonaws.com", None)]
     #[case::no_label("us-east-1", ".elb.us-east-1.amazonaws.com", None)]
+    #[case::longest_name(
+        "us-east-1",
+        "a123456789a123456789a123456789a1-01.elb.us-east-1.amazonaws.com",
+        Some("a123456789a123456789a123456789a1")
+    )]
+    #[case::too_long(
+        "us-east-1",
+        "a123456789a123456789a123456789a12-01.elb.us-east-1.amazonaws.com",
+        None
+    )]
+    #[case::hyphen_in_front("us-east-1", "-a1-01.elb.us-east-1.amazonaws.com", None)]
+    #[case::hyphen_at_the_end("us-east-1", "a1--01.elb.us-east-1.amazonaws.com", None)]
     #[case::strange_letters("us-east-1", "a&b-01.elb.us-east-1.amazonaws.com", None)]
     #[case::address("us-east-1", "10.0.0.4", None)]
     #[case::empty("us-east-1", "", None)]

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use crate::api::Reason;
+use crate::api::{ClusterRef, Reason};
 use crate::aws::role_arn::RoleArn;
 use crate::aws::slot::Scope;
 use crate::hypershift::aws::ids::{is_id, is_zone_id};
@@ -81,8 +81,8 @@ impl WrittenAws {
 }
 
 impl AllowedScopes {
-    /// As whom AWS is called for the control plane in this namespace, of the HostedCluster with this name, if that is
-    /// known.
+    /// As whom AWS is called for the control plane in this namespace. A name is that of the HostedCluster which the control
+    /// plane claims, where nothing else vouches for it.
     pub fn on_aws(&self, namespace: &str, cluster: Option<&str>) -> Access {
         let found = self.only_entry(namespace).and_then(|entry| {
             if cluster.is_some_and(|name| !entry.is_for(&entry.cluster(name), namespace)) {
@@ -95,6 +95,12 @@ impl AllowedScopes {
             Ok(aws) => Access::Allowed(aws.clone()),
             Err(message) => Access::Refused(Problem::new(Reason::ScopeNotAllowed, message)),
         }
+    }
+
+    /// The HostedCluster whose control plane is in this namespace, if it may use something on AWS.
+    pub fn cluster_on_aws(&self, namespace: &str) -> Option<ClusterRef> {
+        let entry = self.only_entry(namespace).ok()?;
+        entry.aws.as_ref().and(entry.named())
     }
 
     /// The account whose request limits the control plane in this namespace uses most.

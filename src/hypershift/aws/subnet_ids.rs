@@ -15,6 +15,10 @@ pub const MAX_SUBNETS: usize = 10;
 /// The most bytes of somebody's text that a complaint repeats.
 const MAX_SHOWN: usize = 64;
 
+/// The most left-out subnets that are named, and the most NodePools about which there is a complaint: whoever makes
+/// them may make any number.
+const MAX_NAMED: usize = 8;
+
 /// What Karpenter's ConfigMap lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum KarpenterList {
@@ -23,7 +27,7 @@ pub enum KarpenterList {
     Absent,
     /// The subnets of its nodes.
     Read(Vec<String>),
-    /// It has no list of texts.
+    /// It has no list of texts, or one that is too long.
     Unreadable,
 }
 
@@ -72,13 +76,19 @@ pub struct DesiredSubnets {
 pub fn desired(sources: SubnetSources<'_>) -> DesiredSubnets {
     let mut complaints = Vec::new();
     let mut named = of_pools(sources, &mut complaints);
+    let more = complaints.len().saturating_sub(MAX_NAMED);
+    if more > 0 {
+        complaints.truncate(MAX_NAMED);
+        complaints.push(format!("{more} more NodePools"));
+    }
     let current = sources.current.iter().filter(|id| is_id("subnet", id)).cloned();
     match sources.karpenter {
         KarpenterList::Absent => {}
         KarpenterList::Read(list) => named.extend(usable(list, KARPENTER_SUBNETS, &mut complaints)),
         KarpenterList::Unreadable => {
             complaints.push(format!(
-                "ConfigMap {KARPENTER_SUBNETS}: {KARPENTER_SUBNETS_KEY} is no JSON list of texts: no subnet is removed"
+                "ConfigMap {KARPENTER_SUBNETS}: {KARPENTER_SUBNETS_KEY} is no JSON list of texts, or too long: no \
+                 subnet is removed"
             ));
             named.extend(current.clone());
         }
@@ -90,13 +100,22 @@ pub fn desired(sources: SubnetSources<'_>) -> DesiredSubnets {
     if !left_out.is_empty() {
         complaints.push(format!(
             "an endpoint takes {MAX_SUBNETS} subnets, left out: {}",
-            left_out.join(", ")
+            first_of(&left_out)
         ));
     }
     DesiredSubnets {
         ids,
         left_out,
         complaints,
+    }
+}
+
+/// The first of these ids, and how many more there are.
+fn first_of(ids: &[String]) -> String {
+    let named = ids[..ids.len().min(MAX_NAMED)].join(", ");
+    match ids.len().saturating_sub(MAX_NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
     }
 }
 

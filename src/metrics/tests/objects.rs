@@ -264,6 +264,17 @@ fn quotas_are_reported_where_most_of_them_is_used() {
     }
 }
 
+#[test]
+fn endpoints_of_the_fullest_vpc_are_reported_once_counted() {
+    let metrics = with_objects_on(Platform::Aws, vec![object_on(Platform::Aws, "o", (None, None), 1)]);
+    metrics.count_endpoints_of_a_vpc_with(|| None);
+    assert!(!metrics.render().unwrap().contains("hyperlink_quota"));
+    metrics.count_endpoints_of_a_vpc_with(|| Some(44));
+    assert_sample(&metrics, r#"hyperlink_quota_used{quota="endpoints_per_vpc"} 44"#);
+    assert_sample(&metrics, r#"hyperlink_quota_limit{quota="endpoints_per_vpc"} 50"#);
+    assert!(!metrics.render().unwrap().contains("private_link_services_per"));
+}
+
 /// A load balancer with 8 services, another one with 7, and on each a custom resource that awaits one.
 pub(super) fn full_load_balancer() -> Vec<ObservedObject> {
     let id = |kind: &str, name: &str| {

@@ -16,7 +16,16 @@ use crate::runtime::reconcile::Runner;
 use crate::runtime::watch::{Scope, pages, twice};
 use crate::scopes_file::ScopesFile;
 
-pub(super) const RIGHTS: &str = include_str!("../../../charts/hyperlink/files/role-cpo-aws.yaml");
+const RIGHTS: &str = include_str!("../../../charts/hyperlink/files/role-cpo-aws.yaml");
+const RIGHTS_OF_MANY: &str = include_str!("../../../charts/hyperlink/files/role-cpo-many-aws.yaml");
+
+pub(super) fn rights(config: &Config) -> Vec<&'static str> {
+    let mut files = vec![RIGHTS];
+    if config.scope.namespace.is_none() {
+        files.push(RIGHTS_OF_MANY);
+    }
+    files
+}
 
 pub(super) async fn run(
     foundation: &Foundation<'_>,
@@ -26,6 +35,9 @@ pub(super) async fn run(
 ) -> anyhow::Result<()> {
     let cx = Arc::new(context(foundation, aws, &prepared.account));
     show_objects(&cx, observed_object);
+    let counted = Arc::clone(&cx);
+    let metrics = &cx.runtime.metrics;
+    metrics.count_endpoints_of_a_vpc_with(move || counted.cloud.client.most_endpoints_of_a_vpc());
     let runner = Runner::new(controller(foundation.config, aws), Arc::clone(&cx), Label::VpcEndpoint);
     let runner = Arc::new(runner.watching(scope.health.follow()));
     let (planes, again) = twice(scope.events(&cx.runtime.kube, pages()));
@@ -53,5 +65,6 @@ fn controller(config: &Config, aws: &AwsConnection) -> VpcEndpointController {
     VpcEndpointController {
         region: aws.settings.endpoints.region().clone(),
         allowed: config.scope.allow_scopes.as_ref().map(ScopesFile::allowed),
+        serves_many: config.scope.namespace.is_none(),
     }
 }

@@ -28,9 +28,10 @@ pub(super) async fn run(
 ) -> anyhow::Result<()> {
     let cx = Arc::new(context(foundation, aws, &prepared.account));
     show_objects(&cx, observed_object);
+    let cluster_index = Arc::default();
     let controller = EndpointServiceController {
         settings: settings(aws, &prepared),
-        cluster_index: Arc::default(),
+        cluster_index: Arc::clone(&cluster_index),
         node_pools: Arc::default(),
     };
     let runner = Runner::new(controller, Arc::clone(&cx), Label::EndpointService);
@@ -40,7 +41,7 @@ pub(super) async fn run(
         let (clusters, again) = twice(clusters);
         tokio::join!(
             endpoint_service::watch::run(runner, scope.clone(), clusters),
-            hosted_cluster::watch::run(cx, scope, again)
+            hosted_cluster::watch::run(cx, scope, cluster_index, again)
         );
     } else {
         endpoint_service::watch::run(runner, scope, clusters).await;

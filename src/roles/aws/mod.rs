@@ -14,8 +14,9 @@ use crate::aws::api::client::Connection;
 use crate::aws::calls::accounts::Accounts;
 use crate::aws::credentials::SessionCache;
 use crate::aws::slot::Scope as Account;
-use crate::config::Aws;
+use crate::config::{Aws, Config};
 use crate::controllers::aws::access::{AwsContext, Context};
+use crate::engine::call_budget::CallBudgets;
 use crate::engine::observation_cache::ObservationCache;
 use crate::http::ReadinessItem;
 use crate::preview::{Object, RolePlan};
@@ -45,10 +46,10 @@ pub(super) fn resource() -> ApiResource {
     ApiResource::erase::<AWSEndpointService>(&())
 }
 
-pub(super) fn rights(role: Role) -> Vec<&'static str> {
+pub(super) fn rights(role: Role, config: &Config) -> Vec<&'static str> {
     match role {
         Role::Ho => vec![ho::RIGHTS],
-        Role::Cpo => vec![cpo::RIGHTS],
+        Role::Cpo => cpo::rights(config),
     }
 }
 
@@ -84,7 +85,8 @@ pub(super) async fn dry_run(
 fn context(foundation: &Foundation<'_>, aws: &AwsConnection, account: &str) -> Context {
     let intervals = &foundation.config.intervals;
     let gate = Arc::clone(&foundation.gate);
-    let accounts = Accounts::new(aws.connection.clone(), aws.sessions.clone(), account, gate);
+    let accounts = Accounts::new(aws.connection.clone(), aws.sessions.clone(), account, gate)
+        .with_call_budgets(CallBudgets::for_resync(intervals.resync));
     let observations = ObservationCache::new(intervals.resync, intervals.record_resync);
     foundation.context(AwsContext::new(accounts, observations))
 }

@@ -39,8 +39,8 @@ pub(super) async fn run(
     if config.aggregate_conditions {
         let (clusters, again) = twice(clusters);
         tokio::join!(
-            private_link_service::watch::run(runner, scope.clone(), cluster_index, clusters),
-            hosted_cluster::watch::run(cx, scope, again)
+            private_link_service::watch::run(runner, scope.clone(), Arc::clone(&cluster_index), clusters),
+            hosted_cluster::watch::run(cx, scope, cluster_index, again)
         );
     } else {
         private_link_service::watch::run(runner, scope, cluster_index, clusters).await;

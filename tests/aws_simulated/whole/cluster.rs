@@ -27,6 +27,16 @@ pub(crate) struct Cluster {
     requests: Mutex<Vec<String>>,
     /// The notes of Events.
     events: Mutex<Vec<String>>,
+    fuse: Mutex<Fuse>,
+}
+
+/// The write that gets no answer.
+#[derive(Default)]
+struct Fuse {
+    /// How many writes come until then, itself included; none if 0.
+    left: u64,
+    is_carried_out: bool,
+    has_blown: bool,
 }
 
 impl Cluster {
@@ -84,6 +94,31 @@ impl Cluster {
         std::mem::take(&mut self.events.lock().unwrap())
     }
 
+    /// Leaves a write without an answer: the one of this number from now on, beginning with 1.
+    pub(crate) fn hang_at(&self, number: u64, is_carried_out: bool) {
+        *self.fuse.lock().unwrap() = Fuse {
+            left: number,
+            is_carried_out,
+            has_blown: false,
+        };
+    }
+
+    /// Whether that write has come.
+    pub(crate) fn hangs(&self) -> bool {
+        self.fuse.lock().unwrap().has_blown
+    }
+
+    /// Whether a request is carried out though it gets no answer; none if it gets one.
+    fn unanswered(&self, method: &Method) -> Option<bool> {
+        let mut fuse = self.fuse.lock().unwrap();
+        if ![Method::PATCH, Method::DELETE].contains(method) || fuse.left == 0 {
+            return None;
+        }
+        fuse.left -= 1;
+        fuse.has_blown = fuse.left == 0;
+        fuse.has_blown.then_some(fuse.is_carried_out)
+    }
+
     pub(crate) fn client(self: &Arc<Self>) -> kube::Client {
         let cluster = Arc::clone(self);
         let server = tower::service_fn(move |request: Request<Body>| {
@@ -91,7 +126,14 @@ impl Cluster {
             async move {
                 let (parts, body) = request.into_parts();
                 let body = serde_json::from_slice(&body.collect_bytes().await?).unwrap_or_default();
+                let unanswered = cluster.unanswered(&parts.method);
+                if unanswered == Some(false) {
+                    return std::future::pending().await;
+                }
                 let (status, answer) = cluster.answer(&parts.method, parts.uri.path(), &body);
+                if unanswered.is_some() {
+                    return std::future::pending().await;
+                }
                 let mut response = Response::new(Body::from(answer.to_string().into_bytes()));
                 *response.status_mut() = status;
                 Ok::<_, tower::BoxError>(response)
@@ -112,6 +154,7 @@ impl Cluster {
         match (method, rest) {
             (&Method::GET, [kind]) => self.list(namespace, kind),
             (&Method::GET, [_, name]) => found(self.get(&key(name))),
+            (&Method::PATCH, [_, name, ..]) if body.is_array() => self.patch_by_operations(&key(name), body),
             (&Method::PATCH, [_, name]) => self.patch(&key(name), body, &["metadata", "spec"]),
             (&Method::PATCH, [_, name, "status"]) => self.patch(&key(name), body, &["status"]),
             (&Method::DELETE, [_, name]) => {
@@ -153,6 +196,23 @@ impl Cluster {
         }
         for part in parts.iter().filter(|part| body[**part].is_object()) {
             merge(&mut object[*part], &body[*part]);
+        }
+        self.put(key, object.clone());
+        (StatusCode::OK, self.get(key).unwrap_or(object))
+    }
+
+    /// A JSON patch (RFC 6902), which is refused if it sets another resource version.
+    fn patch_by_operations(&self, key: &str, body: &Value) -> (StatusCode, Value) {
+        let Some(stored) = self.get(key) else {
+            return refuse(StatusCode::NOT_FOUND);
+        };
+        let mut object = stored.clone();
+        let operations: json_patch::Patch = serde_json::from_value(body.clone()).unwrap();
+        if json_patch::patch(&mut object, &operations).is_err() {
+            return refuse(StatusCode::UNPROCESSABLE_ENTITY);
+        }
+        if object["metadata"]["resourceVersion"] != stored["metadata"]["resourceVersion"] {
+            return refuse(StatusCode::CONFLICT);
         }
         self.put(key, object.clone());
         (StatusCode::OK, self.get(key).unwrap_or(object))

@@ -1,5 +1,6 @@
 //! Objects around the custom resource that go, or come, or change at an odd moment.
 
+use hyperlink::api::markers::aws::CPO_FINALIZER;
 use rstest::rstest;
 
 use super::cluster::{HOSTED, NAMESPACE, PLANE, SERVICE};
@@ -28,7 +29,7 @@ fn public(cluster: &Cluster) {
     cluster.forge(PLANE, &access);
 }
 
-fn karpenter(cluster: &Cluster, list: &Value) {
+pub(super) fn karpenter(cluster: &Cluster, list: &Value) {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "karpenter-subnets",
         "namespace": NAMESPACE, "uid": "map",
         "labels": {"hypershift.openshift.io/managed-by": "karpenter"}}, "data": {"subnetIDs": list.to_string()}});
@@ -76,4 +77,25 @@ async fn nothing_is_left_whatever_changes_first(
     let calls = life.aws.journal().len();
     assert!(calls <= 140, "{calls} calls");
     assert_eq!(life.remains(), empty);
+}
+
+/// It is deleted at once, because the management side does not hold it, and the guest's side goes first all the same.
+#[tokio::test(start_paused = true)]
+async fn custom_resource_of_the_guests_side_alone_in_a_public_cluster() {
+    let mut life = Life::new();
+    life.until_available().await;
+    life.cluster
+        .forge(CR, &json!({"metadata": {"finalizers": [CPO_FINALIZER]}}));
+    public(&life.cluster);
+    life.wake();
+    life.cluster.take_events();
+    life.run_for(Duration::from_secs(1_800)).await;
+    assert!(life.cr().is_none(), "{:#}", life.cluster.get(CR).unwrap());
+    // What the management side made is left, as wherever somebody removes its finalizer.
+    let is_of_guest = |id: &&String| !id.contains("/vpce-svc-");
+    assert_eq!(life.remains().iter().find(is_of_guest), None);
+    let events = life.cluster.take_events();
+    let note = "private-router is deleted: the cluster is not private";
+    let count = events.iter().filter(|event| *event == note).count();
+    assert_eq!(count, 2, "of the custom resource and of its HostedCluster: {events:?}");
 }

@@ -1,8 +1,9 @@
 //! A process for many control planes: the operator's file says who may use what, and as whom.
 
+use rstest::rstest;
 use tokio::sync::watch;
 
-use super::cluster::PLANE;
+use super::cluster::{HOSTED, PLANE};
 use super::*;
 use crate::desired::{SECRET, ZONE};
 
@@ -13,8 +14,8 @@ const ROLE: &str = "arn:aws:iam::444455556666:role/cpo";
 const OTHER: &str = "arn:aws:iam::444455556666:role/other";
 
 /// A cluster whose CPO role serves many, with the cluster's entry in the file.
-struct Many {
-    life: Life,
+pub(super) struct Many {
+    pub(super) life: Life,
     file: watch::Sender<Arc<AllowedScopes>>,
 }
 
@@ -28,7 +29,7 @@ fn with_roles(seed: &mut Value) {
     seed["accounts"][1]["roles"] = json!([role("cpo"), role("other")]);
 }
 
-fn entry() -> Value {
+pub(super) fn entry() -> Value {
     json!({"roleARN": ROLE, "vpcIDs": ["vpc-00000002"], "hostedZoneIDs": [ZONE]})
 }
 
@@ -39,7 +40,7 @@ fn file(aws: &Value) -> Arc<AllowedScopes> {
 }
 
 impl Many {
-    fn new(aws: &Value) -> Self {
+    pub(super) fn new(aws: &Value) -> Self {
         let file = watch::Sender::new(file(aws));
         let mut life = Life::with(with_roles);
         let caller = ("AKIABASE", MANAGEMENT);
@@ -70,9 +71,13 @@ impl Many {
     }
 
     async fn is_refused(&mut self, message: &str) {
+        self.is_refused_for("ScopeNotAllowed", message).await;
+    }
+
+    async fn is_refused_for(&mut self, reason: &str, message: &str) {
         self.life.wake();
         self.life.run_for(Duration::from_secs(600)).await;
-        assert_eq!(self.verdict(), ("ScopeNotAllowed".to_owned(), message.to_owned()));
+        assert_eq!(self.verdict(), (reason.to_owned(), message.to_owned()));
     }
 }
 
@@ -109,6 +114,66 @@ async fn role_of_another_tenant_is_not_assumed() {
         !finalizers.iter().any(|one| one.contains("control-plane-operator")),
         "{finalizers:?}"
     );
+}
+
+const DISAGREE: &str = "HostedCluster and HostedControlPlane disagree on the cluster";
+
+#[rstest]
+#[case::ids_of_another(json!({"spec": {"clusterID": "0f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a12", "infraID": "victim"}}))]
+#[case::name_of_another(json!({"metadata": {"name": "other"}}))]
+#[case::cluster_of_another(json!({"metadata": {"annotations": {"hypershift.openshift.io/cluster": "clusters/other"}}}))]
+#[tokio::test(start_paused = true)]
+async fn forged_control_plane_gets_nothing(#[case] forgery: Value) {
+    let mut many = Many::new(&entry());
+    many.life.cluster.forge(PLANE, &forgery);
+    many.is_refused_for("IdentityMismatch", DISAGREE).await;
+    assert_eq!(many.calls(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_of_several_control_planes_gets_nothing() {
+    let mut many = Many::new(&entry());
+    let plane = many.life.cluster.get(PLANE).unwrap();
+    many.life
+        .cluster
+        .put("clusters-example/hostedcontrolplanes/forged", plane);
+    let several = "the namespace has several HostedControlPlanes";
+    many.is_refused_for("HostedControlPlaneNotFound", several).await;
+    assert_eq!(many.calls(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn control_plane_waits_for_the_hosted_cluster_that_vouches_for_it() {
+    let mut many = Many::new(&entry());
+    let hosted = many.life.cluster.get(HOSTED).unwrap();
+    many.life.cluster.remove(HOSTED);
+    let nobody = "HostedCluster clusters/example does not exist";
+    many.is_refused_for("HostedClusterNotFound", nobody).await;
+    assert_eq!(many.calls(), []);
+    many.life.cluster.put(HOSTED, hosted);
+    many.life.until_available().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn deletion_continues_though_the_hosted_cluster_is_gone() {
+    let mut many = Many::new(&entry());
+    let empty = many.life.remains();
+    many.life.until_available().await;
+    many.life.cluster.remove(HOSTED);
+    many.life.deleted().await;
+    assert_eq!(many.life.remains(), empty);
+}
+
+#[tokio::test(start_paused = true)]
+async fn forged_ids_at_the_deletion_leave_nothing_of_the_cluster() {
+    let mut many = Many::new(&entry());
+    let empty = many.life.remains();
+    many.life.until_available().await;
+    many.life
+        .cluster
+        .forge(PLANE, &json!({"spec": {"clusterID": "forged", "infraID": "forged"}}));
+    many.life.deleted().await;
+    assert_eq!(many.life.remains(), empty);
 }
 
 #[tokio::test(start_paused = true)]

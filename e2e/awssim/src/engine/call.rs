@@ -74,8 +74,13 @@ impl Call<'_> {
 
     /// Asks the caller's policies about any action.
     pub(crate) fn allow(&self, action: &str, resources: &[String]) -> Result<(), AwsError> {
+        self.allow_in(None, action, resources)
+    }
+
+    /// Asks the caller's policies about an action that this create takes for what it makes.
+    fn allow_in(&self, create: Option<&str>, action: &str, resources: &[String]) -> Result<(), AwsError> {
         for resource in resources {
-            if !policy::allows(&self.caller.policies, action, resource) {
+            if !policy::allows(&self.caller.policies, action, resource, create) {
                 let arn = &self.caller.arn;
                 let message = format!(
                     "User: {arn} is not authorized to perform: {action} on resource: {resource} because no \
@@ -97,7 +102,7 @@ impl Call<'_> {
     pub(crate) fn allow_tags(&self, tags: &Tags, resource: &str) -> Result<(), AwsError> {
         match tags.is_empty() {
             true => Ok(()),
-            false => self.allow("ec2:CreateTags", &[self.arn(resource)]),
+            false => self.allow_in(Some(&self.action), "ec2:CreateTags", &[self.arn(resource)]),
         }
     }
 

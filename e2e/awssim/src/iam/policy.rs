@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::filter::matches;
 
-/// A policy document, in IAM's form. Conditions are not simulated and therefore refused.
+/// A policy document, in IAM's form. Of conditions one is simulated; others are refused.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
@@ -32,6 +32,27 @@ pub struct PolicyRule {
     /// ARNs, one or several.
     #[serde(rename = "Resource")]
     pub resources: OneOrMany,
+    /// When it counts; always without one.
+    #[serde(rename = "Condition", default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<Condition>,
+}
+
+/// When a rule counts.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Condition {
+    /// Keys that have to be there with one of these values.
+    #[serde(rename = "StringEquals")]
+    pub string_equals: ConditionKeys,
+}
+
+/// The condition keys that are simulated.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConditionKeys {
+    /// The create that tags what it makes. What is tagged later has no such key.
+    #[serde(rename = "ec2:CreateAction")]
+    pub create_action: OneOrMany,
 }
 
 /// What a rule does.
@@ -62,13 +83,25 @@ impl OneOrMany {
     }
 }
 
-/// Whether the policies allow an action (`ec2:CreateTags`) on a resource (an ARN, or `*`).
-pub(crate) fn allows(policies: &[Policy], action: &str, resource: &str) -> bool {
+impl PolicyRule {
+    /// Whether it counts for what this create makes, or for no create.
+    fn counts(&self, create_action: Option<&str>) -> bool {
+        let Some(Condition { string_equals }) = &self.condition else {
+            return true;
+        };
+        create_action.is_some_and(|action| string_equals.create_action.any(|one| one == action))
+    }
+}
+
+/// Whether the policies allow an action (`ec2:CreateTags`) on a resource (an ARN, or `*`). `create_action` is the create
+/// that takes the action for what it makes.
+pub(crate) fn allows(policies: &[Policy], action: &str, resource: &str, create_action: Option<&str>) -> bool {
     let action = action.to_ascii_lowercase();
     let hit = |rule: &&PolicyRule| {
         rule.actions
             .any(|pattern| matches(&pattern.to_ascii_lowercase(), &action))
             && rule.resources.any(|pattern| matches(pattern, resource))
+            && rule.counts(create_action)
     };
     let hits: Vec<&PolicyRule> = policies.iter().flat_map(|policy| &policy.rules).filter(hit).collect();
     !hits.is_empty() && hits.iter().all(|rule| rule.effect == Effect::Allow)
@@ -76,6 +109,8 @@ pub(crate) fn allows(policies: &[Policy], action: &str, resource: &str) -> bool 
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -86,18 +121,32 @@ mod tests {
                 {"Effect": "Deny", "Action": "route53:Change*", "Resource": "arn:aws:route53:::hostedzone/Z1"}]}]"#,
         )
         .unwrap();
-        assert!(allows(&policies, "ec2:DescribeVpcs", "*"));
-        assert!(!allows(&policies, "ec2:CreateTags", "*"));
+        assert!(allows(&policies, "ec2:DescribeVpcs", "*", None));
+        assert!(!allows(&policies, "ec2:CreateTags", "*", None));
         let change = "route53:ChangeResourceRecordSets";
-        assert!(allows(&policies, change, "arn:aws:route53:::hostedzone/Z2"));
-        assert!(!allows(&policies, change, "arn:aws:route53:::hostedzone/Z1"));
+        assert!(allows(&policies, change, "arn:aws:route53:::hostedzone/Z2", None));
+        assert!(!allows(&policies, change, "arn:aws:route53:::hostedzone/Z1", None));
+    }
+
+    /// A policy that allows everything under this condition.
+    fn under(condition: serde_json::Value) -> Result<Policy, serde_json::Error> {
+        let rule = json!({"Effect": "Allow", "Action": "*", "Resource": "*", "Condition": condition});
+        serde_json::from_value(json!({ "Statement": [rule] }))
     }
 
     #[test]
-    fn condition_is_refused_by_name() {
-        let error = serde_json::from_str::<Policy>(
-            r#"{"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*", "Condition": {}}]}"#,
-        );
-        assert!(error.unwrap_err().to_string().contains("Condition"));
+    fn condition_on_the_create_holds_for_what_that_makes() {
+        let creates = json!(["CreateVpcEndpoint", "CreateSecurityGroup"]);
+        let policies = [under(json!({"StringEquals": {"ec2:CreateAction": creates}})).unwrap()];
+        let allowed = |create| allows(&policies, "ec2:CreateTags", "*", create);
+        assert!(allowed(Some("CreateVpcEndpoint")) && allowed(Some("CreateSecurityGroup")));
+        assert!(!allowed(Some("CreateVpcEndpointServiceConfiguration")) && !allowed(None));
+    }
+
+    #[test]
+    fn other_condition_is_refused_by_name() {
+        let refusal = |condition| under(condition).unwrap_err().to_string();
+        assert!(refusal(json!({"StringLike": {"ec2:CreateAction": "*"}})).contains("StringLike"));
+        assert!(refusal(json!({"StringEquals": {"aws:RequestTag/team": "x"}})).contains("aws:RequestTag/team"));
     }
 }

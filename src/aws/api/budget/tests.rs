@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -13,16 +15,22 @@ async fn calls_that_wait_come_back_one_after_the_other() {
     let create = |call, now| take(&budgets, Action::CreateVpcEndpoint, call, now);
     let waits: Vec<_> = (0..100).map(|call| create(call, now)).collect();
     assert!(waits[..4].iter().all(Option::is_none));
-    let mut waiting: Vec<(Duration, u32)> = waits
+    let mut waiting: BTreeSet<(Instant, u32)> = waits
         .into_iter()
         .zip(0..)
-        .filter_map(|(wait, n)| Some((wait?, n)))
+        .filter_map(|(wait, call)| Some((now + wait?, call)))
         .collect();
-    waiting.sort();
     assert_eq!(waiting.len(), 96);
-    for (wait, call) in waiting {
-        assert_eq!(create(call, now + wait), None, "{call} at its time");
+    let mut sent = Vec::new();
+    while let Some((at, call)) = waiting.pop_first() {
+        match create(call, at) {
+            None => sent.push((call, at)),
+            Some(wait) => drop(waiting.insert((at + wait, call))),
+        }
     }
+    assert!(sent.is_sorted(), "each in its turn: {sent:?}");
+    let last = sent.last().map(|(_, at)| at.duration_since(now).as_secs());
+    assert_eq!(last, Some(320), "no turn is lost");
 }
 
 #[tokio::test(start_paused = true)]
@@ -44,6 +52,20 @@ async fn call_that_does_not_come_back_holds_up_nobody() {
     }
     let later = now + Duration::from_secs(150);
     assert_eq!(create(99, later), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn thousand_calls_that_are_given_up_hold_up_nobody_for_long() {
+    let (budgets, began) = (Budgets::default(), Instant::now());
+    let create = |call, now| take(&budgets, Action::CreateVpcEndpoint, call, now);
+    for call in 0..1_000 {
+        create(call, began);
+    }
+    let mut now = began;
+    while let Some(wait) = create(9_999, now) {
+        now += wait;
+        assert!(now - began <= Duration::from_secs(120), "{:?}", now - began);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -121,8 +121,11 @@ fn waits_grow_up_to_a_limit() {
     assert_eq!(waits(Class::Throttled), [30, 60, 120, 300]);
     assert_eq!(waits(Class::Denied), [60, 120, 240, 600]);
     assert_eq!(waits(Class::Down), [5, 10, 20, 120]);
-    let held = AwsError::own(Class::Throttled, "X").with_retry_after(Duration::from_secs(7));
-    assert_eq!((held.delay(1).as_secs(), held.delay(u32::MAX).as_secs()), (7, 7));
+    let denied = AwsError::of_item(Verb::Read, "UnauthorizedOperation", "");
+    for error in [AwsError::own(Class::Throttled, "X"), denied] {
+        let held = error.with_retry_after(Duration::from_secs(7));
+        assert_eq!((held.delay(1).as_secs(), held.delay(u32::MAX).as_secs()), (7, 7));
+    }
 }
 
 #[rstest]

@@ -59,6 +59,18 @@ async fn load_balancer_that_is_gone_hides_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn name_that_aws_refuses_hides_no_other() {
+    let sample = Sample::new([
+        refusal(400, "ValidationError"),
+        refusal(400, "ValidationError"),
+        answer(200, &balancers(&["b"])),
+    ]);
+    let found = read(&sample, &["b", "a-name-that-is-none"]).await;
+    assert_eq!(found, [Ok("b".into()), Err("ValidationError".to_owned())]);
+    assert_eq!(sample.aws.requests().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn more_than_one_call_takes_are_sent_in_two() {
     let names: Vec<String> = (0..25).map(|number| format!("lb{number:02}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

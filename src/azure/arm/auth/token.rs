@@ -33,7 +33,8 @@ pub trait TokenSource: Send + Sync {
     /// Returns a token that is valid now.
     async fn token(&self) -> Result<Token, AuthError>;
 
-    /// ARM answered 401 to this token: do not return it again, unless it is brand new.
+    /// ARM answered 401 to this token: do not return it again, unless it is brand new, or no other one can be
+    /// had.
     fn invalidate(&self, refused: &Token);
 }
 

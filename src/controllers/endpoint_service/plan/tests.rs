@@ -55,6 +55,15 @@ fn service_waits_for_an_active_load_balancer(#[case] observed: Observed, #[case]
     assert!(!decision.steps.iter().any(Step::writes) && decision.intent.is_none());
 }
 
+/// Else its next read would not count, and the custom resource wait for the resync.
+#[test]
+fn load_balancer_that_cannot_be_read_is_due_by_itself() {
+    let mut sample = Sample::new();
+    sample.observes(balancer(), Observed::ReadFailed(AwsError::own(Class::Down, "X")));
+    let decision = build(sample.basis()).unwrap();
+    assert!(!decision.step(Kind::LoadBalancer).unwrap().why.waits_for_others());
+}
+
 #[test]
 fn load_balancer_with_another_host_name_is_not_the_services() {
     let mut sample = Sample::new();
@@ -81,6 +90,24 @@ fn service_is_created_once_the_load_balancer_carries_traffic(#[case] state: &str
     let principals = decision.step(Kind::AllowedPrincipals).unwrap();
     assert_eq!(principals.why, Why::Needs("the endpoint service"));
     assert_eq!(intent_of(&decision).load_balancer, NAME);
+}
+
+#[rstest]
+#[case::impaired(
+    "active_impaired",
+    Some("load balancer aa1b2c3d4e5f60718293a4b5c6d7e8f9 is active_impaired: it does not carry all traffic")
+)]
+#[case::active("active", None)]
+fn state_of_a_load_balancer_stands_as_it_was_read(#[case] state: &str, #[case] expected: Option<&str>) {
+    let mut sample = Sample::ready();
+    let stands = |sample: &Sample| {
+        let standing = build(sample.basis()).unwrap().standing.into_iter();
+        let mut of_balancer = standing.filter(|(topic, _)| *topic == "load balancer");
+        of_balancer.next().map(|(_, event)| event.map(|event| event.note))
+    };
+    assert_eq!(stands(&sample), None, "it was not read: nothing is over");
+    sample.shows(balancer(), load_balancer(state));
+    assert_eq!(stands(&sample), Some(expected.map(str::to_owned)));
 }
 
 #[test]
@@ -155,8 +182,8 @@ fn same_service_is_asked_for_until_one_is_known_to_be_gone() {
     assert_eq!(token(&sample), second);
 }
 
-#[test]
-fn service_of_a_load_balancer_of_before_is_deleted() {
+/// A custom resource whose intent names another load balancer, and the endpoint service of that one.
+fn sample_with_former() -> (Sample, Slot) {
     let mut sample = Sample::ready();
     let old = HoIntent {
         load_balancer: "aold".to_owned(),
@@ -166,7 +193,12 @@ fn service_of_a_load_balancer_of_before_is_deleted() {
         .cr
         .annotations_mut()
         .insert(HO_INTENT.to_owned(), intent::write(&old));
-    let former = Slot::endpoint_service(&account(), "aold");
+    (sample, Slot::endpoint_service(&account(), "aold"))
+}
+
+#[test]
+fn service_of_a_load_balancer_of_before_is_deleted() {
+    let (mut sample, former) = sample_with_former();
     let mut body = endpoint_service("aold");
     body["Tags"]["hypershift.openshift.io/cluster-id"] = json!(CLUSTER_ID);
     sample.shows(former.clone(), body);
@@ -180,6 +212,20 @@ fn service_of_a_load_balancer_of_before_is_deleted() {
         .collect();
     assert_eq!(deleted, [&former]);
     assert_eq!(intent_of(&decision).former_load_balancers, ["aold"]);
+}
+
+#[rstest]
+#[case::surely_gone(true, &[])]
+#[case::not_found_once(false, &["aold"])]
+fn load_balancer_of_before_is_forgotten_once_its_service_is_gone(#[case] surely: bool, #[case] expected: &[&str]) {
+    let (mut sample, former) = sample_with_former();
+    sample.observes(former.clone(), Observed::Absent);
+    if surely {
+        sample.facts.surely_gone.insert(former);
+    }
+    let decision = build(sample.basis()).unwrap();
+    assert_eq!(intent_of(&decision).former_load_balancers, expected);
+    assert_eq!(decision.forgets, surely);
 }
 
 #[test]
@@ -196,6 +242,10 @@ fn forged_load_balancer_of_before_is_left_to_its_owner() {
     sample.shows(Slot::endpoint_service(&account(), "victim"), endpoint_service("victim"));
     let decision = build(sample.basis()).unwrap();
     assert!(!decision.steps.iter().any(Step::writes), "{:?}", decision.steps);
+    assert!(decision.forgets && intent_of(&decision).former_load_balancers.is_empty());
+    let standing = decision.standing.iter();
+    let events: Vec<_> = standing.filter_map(|(_, event)| event.as_ref()).collect();
+    assert!(events[0].note.contains("load balancer victim stays"), "{events:?}");
 }
 
 #[test]

@@ -3,15 +3,20 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::markers::aws::HO_FINALIZER;
+use crate::aws::api::error::AwsError;
 use crate::aws::cloud::Observed;
 use crate::aws::kinds::Kind;
 use crate::aws::slot::Slot;
 use crate::controllers::aws::Step;
+use crate::controllers::aws::lists::ListNeed;
 use crate::controllers::endpoint_service::reports;
 use crate::controllers::endpoint_service::samples::{
     CLUSTER_ID, NAME, Sample, account, endpoint_service, identity, service,
 };
-use crate::engine::plan::Verb;
+use crate::controllers::facts::Need;
+use crate::engine::failure::Class;
+use crate::engine::plan::{Verb, Why};
+use crate::hypershift::aws::load_balancer_name::NlbMatch;
 use crate::runtime::event::What;
 
 const DELETED: &str = "2026-01-01T00:00:00Z";
@@ -29,6 +34,27 @@ fn deleted(finalizers: &[&str]) -> Sample {
     sample.cr.metadata.deletion_timestamp = serde_json::from_value(json!(DELETED)).unwrap();
     sample.cr.metadata.finalizers = Some(finalizers.iter().map(ToString::to_string).collect());
     sample.observes(Slot::endpoint_connections(&service()), Observed::Absent);
+    sample.lists(Ok(Vec::new()));
+    sample
+}
+
+/// An endpoint service with the cluster's tag.
+fn marked(load_balancer: &str) -> Value {
+    let mut body = endpoint_service(load_balancer);
+    body["Tags"]["hypershift.openshift.io/cluster-id"] = json!(CLUSTER_ID);
+    body
+}
+
+/// A deletion in which all that is named is gone, because what names the endpoint service was changed.
+fn deleted_as_junk() -> Sample {
+    let mut sample = deleted(&[HO_FINALIZER]);
+    sample.inputs.service = None;
+    sample.cr.spec.network_load_balancer_name = "junk".to_owned();
+    let junk = Slot::endpoint_service(&account(), "junk");
+    sample.observes(junk.clone(), Observed::Absent);
+    sample.facts.surely_gone.insert(junk);
+    sample.shows(service(), marked(NAME));
+    sample.lists(Ok(vec![marked(NAME)]));
     sample
 }
 
@@ -55,16 +81,43 @@ fn service_is_deleted_after_its_connections_are_rejected() {
         json!({"EndpointIds": ["vpce-1"]}),
     );
     let decision = teardown(sample.basis(), soon()).unwrap();
+    // First nobody may connect any more, or the next connection comes while this one is rejected.
     let expected = [
+        (Kind::AllowedPrincipals, Verb::Put(json!({"AllowedPrincipals": []}))),
         (Kind::EndpointConnections, Verb::Delete),
         (Kind::EndpointService, Verb::Wait),
     ];
     assert_eq!(verbs(&decision), expected);
+    assert_eq!(decision.steps[0].why, Why::Unwanted, "no drift is repaired");
     sample.observes(Slot::endpoint_connections(&service()), Observed::Absent);
     let decision = teardown(sample.basis(), soon()).unwrap();
     let expected = [
         (Kind::EndpointConnections, Verb::Keep),
         (Kind::EndpointService, Verb::Delete),
+    ];
+    assert_eq!(verbs(&decision), expected);
+}
+
+#[test]
+fn connections_are_read_just_before_the_service_is_deleted() {
+    let mut sample = deleted(&[HO_FINALIZER]);
+    let connections = Slot::endpoint_connections(&service());
+    sample.facts.fresh_reads.remove(&connections);
+    let needs = teardown(sample.basis(), soon()).unwrap_err();
+    assert_eq!(needs, [Need::FreshRead(Kind::EndpointConnections, connections)]);
+}
+
+#[rstest]
+#[case::denied(Class::Denied, Verb::Delete)]
+#[case::down(Class::Down, Verb::Wait)]
+fn aws_decides_where_nobody_may_read_the_connections(#[case] class: Class, #[case] expected: Verb) {
+    let mut sample = deleted(&[HO_FINALIZER]);
+    let unread = Observed::ReadFailed(AwsError::own(class, "X"));
+    sample.observes(Slot::endpoint_connections(&service()), unread);
+    let decision = teardown(sample.basis(), soon()).unwrap();
+    let expected = [
+        (Kind::EndpointConnections, Verb::Wait),
+        (Kind::EndpointService, expected),
     ];
     assert_eq!(verbs(&decision), expected);
 }
@@ -108,11 +161,89 @@ fn unmarked_service_of_nobody_known_is_left(#[case] change: fn(&mut Sample)) {
 fn marked_service_is_deleted_without_its_kubernetes_service() {
     let mut sample = deleted(&[HO_FINALIZER]);
     sample.inputs.service = None;
-    let mut body = endpoint_service(NAME);
-    body["Tags"]["hypershift.openshift.io/cluster-id"] = json!(CLUSTER_ID);
-    sample.shows(service(), body);
+    sample.shows(service(), marked(NAME));
     let decision = teardown(sample.basis(), soon()).unwrap();
     assert!(decision.steps.iter().any(|step| step.verb == Verb::Delete));
+}
+
+#[test]
+fn service_that_nothing_names_is_searched_and_deleted() {
+    let mut sample = deleted_as_junk();
+    let decision = teardown(sample.basis(), soon()).unwrap();
+    assert!(!decision.nothing_left());
+    let deleted = decision.steps.iter().find(|step| step.verb == Verb::Delete);
+    assert_eq!(deleted.map(|step| &step.key), Some(&service()));
+    sample.facts.lists.endpoint_services.clear();
+    let needs = teardown(sample.basis(), soon()).unwrap_err();
+    assert!(matches!(needs.as_slice(), [Need::List(ListNeed::EndpointServices(_))]));
+}
+
+#[test]
+fn services_are_searched_only_before_the_release() {
+    let mut sample = deleted_as_junk();
+    sample.facts.surely_gone.clear();
+    sample.facts.lists.endpoint_services.clear();
+    let decision = teardown(sample.basis(), soon()).unwrap();
+    assert_eq!(verbs(&decision), [(Kind::EndpointService, Verb::Keep)]);
+    sample.cr.metadata.name = Some("junk".to_owned());
+    record(
+        &mut sample,
+        &HoIntent {
+            load_balancer: "junk".into(),
+            ..HoIntent::of(&identity())
+        },
+    );
+    sample
+        .facts
+        .surely_gone
+        .insert(Slot::endpoint_service(&account(), "junk"));
+    assert!(
+        teardown(sample.basis(), soon()).unwrap().nothing_left(),
+        "nothing was made for it"
+    );
+}
+
+#[rstest]
+#[case::of_the_other_custom_resource(|sample: &mut Sample| sample.inputs.named_by_others.extend([NAME.to_owned()]))]
+#[case::of_another_management_cluster(|sample: &mut Sample| sample.settings.infrastructure = Some("other".into()))]
+#[case::in_another_region(|sample: &mut Sample| {
+    let mut body = marked(NAME);
+    body["Region"] = json!("eu-west-1");
+    sample.lists(Ok(vec![body]));
+})]
+fn listed_service_that_is_not_its_own_is_not_touched(#[case] change: fn(&mut Sample)) {
+    let mut sample = deleted_as_junk();
+    change(&mut sample);
+    let decision = teardown(sample.basis(), soon()).unwrap();
+    assert_eq!(verbs(&decision), [(Kind::EndpointService, Verb::Keep)]);
+}
+
+#[test]
+fn nothing_is_released_while_services_cannot_be_listed() {
+    let mut sample = deleted_as_junk();
+    sample.lists(Err(AwsError::own(Class::Down, "Unavailable")));
+    let decision = teardown(sample.basis(), soon()).unwrap();
+    assert!(!decision.nothing_left() && decision.requeue.is_some());
+    assert_eq!(
+        decision.problem.map(|problem| problem.reason),
+        Some(Reason::DeletionFailed)
+    );
+}
+
+/// Of a load balancer that the Service reports, and whose endpoint service has no tag of a cluster.
+#[rstest]
+#[case::its_own(NAME, false, true)]
+#[case::that_an_older_one_has(NAME, true, false)]
+#[case::beside_its_own("junk", false, false)]
+fn host_name_vouches_only_for_what_it_may_have(#[case] spec: &str, #[case] is_claimed: bool, #[case] is_deleted: bool) {
+    let mut sample = deleted(&[HO_FINALIZER]);
+    sample.settings.nlb_match = NlbMatch::Hostname;
+    sample.cr.spec.network_load_balancer_name = spec.to_owned();
+    sample.inputs.load_balancer_claimed = is_claimed;
+    sample.observes(Slot::endpoint_service(&account(), "junk"), Observed::Absent);
+    let decision = teardown(sample.basis(), soon()).unwrap();
+    let deleted = decision.steps.iter().any(|step| step.verb == Verb::Delete);
+    assert_eq!(deleted, is_deleted, "{:?}", decision.steps);
 }
 
 #[test]

@@ -3,11 +3,12 @@ use serde_json::json;
 
 use super::*;
 use crate::api::Reason;
-use crate::aws::cloud::Observed;
+use crate::aws::api::error::AwsError;
 use crate::aws::role_arn::RoleArn;
 use crate::controllers::vpc_endpoint::samples::{
     ACCOUNT, DNS_NAME, ROLE, SERVICE, Sample, VPC, ZONE, endpoint, endpoint_slot, group_slot, records, records_slot,
 };
+use crate::engine::cloud::Key as _;
 use crate::engine::plan::Verb;
 use crate::hypershift::problem::Problem;
 
@@ -102,6 +103,21 @@ fn record_that_leads_elsewhere_stays(#[case] target: &str) {
             .iter()
             .any(|step| step.kind == Kind::Records && step.left())
     );
+}
+
+/// The policies name one zone, which may be another one by now.
+#[rstest]
+#[case::gone(&["Z2AAAAAAAAA"], &[])]
+#[case::there(&["Z2AAAAAAAAA", ZONE], &[Verb::Wait])]
+fn denied_zone_holds_a_deletion_only_while_it_exists(#[case] zones: &[&str], #[case] expected: &[Verb]) {
+    let mut sample = Sample::ready();
+    let denied = AwsError::own(Class::Denied, "AccessDenied");
+    sample.observes(records_slot(ZONE), Observed::ReadFailed(denied));
+    let zones: Vec<_> = zones.iter().map(|id| (*id, "example.hypershift.local")).collect();
+    sample.has_zones(&zones);
+    let decision = teardown(sample.basis()).unwrap();
+    let of_records = decision.steps.iter().filter(|step| step.kind == Kind::Records);
+    assert!(of_records.map(|step| &step.verb).eq(expected), "{decision:?}");
 }
 
 #[test]
@@ -251,6 +267,36 @@ fn role_of_the_file_deletes_for_one_of_many(#[case] has_control_plane: bool) {
             .iter()
             .all(|step| role(step).is_some_and(|role| role.as_str() == ROLE))
     );
+}
+
+#[rstest]
+#[case::forged_control_plane(true)]
+#[case::forged_intent(false)]
+fn ids_of_the_hosted_cluster_count_whatever_is_forged(#[case] has_control_plane: bool) {
+    let real = Sample::ready().guest().identity.clone();
+    let mut intent = recorded(&Sample::ready());
+    intent.cluster_id = "forged".to_owned();
+    intent.infra_id = "forged".to_owned();
+    let mut sample = among_many(&intent, has_control_plane);
+    if let Ok(guest) = &mut sample.inputs.guest {
+        guest.identity = intent.identity();
+    }
+    let group = |sample: &Sample| {
+        let decision = teardown(sample.basis()).unwrap();
+        let step = decision.steps.iter().find(|step| step.kind == Kind::SecurityGroup);
+        step.unwrap().key.name().to_owned()
+    };
+    assert_eq!(group(&sample), "forged-vpce-private-router", "without a HostedCluster");
+    sample.inputs.vouched.identity = Some(real);
+    assert_eq!(group(&sample), "example-x7k2p-vpce-private-router");
+}
+
+#[test]
+fn deletion_continues_for_whom_nobody_vouches() {
+    let mut sample = among_many(&recorded(&Sample::ready()), true);
+    sample.inputs.vouched.refusal = Some(Problem::new(Reason::HostedClusterNotFound, "x"));
+    let decision = teardown(sample.basis()).unwrap();
+    assert_eq!(decision.steps.iter().filter(|step| step.writes()).count(), 2);
 }
 
 #[rstest]

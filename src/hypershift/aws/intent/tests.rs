@@ -148,3 +148,29 @@ fn token_differs_by_custom_resource_kind_and_nonce() {
     // Another text after an update would make a second resource.
     assert!(tokens[0].as_str().starts_with("b292b315afd2c7ae"), "{:?}", tokens[0]);
 }
+
+#[rstest]
+#[case::first("", None, false, "")]
+#[case::same_again("vpce-1", Some("vpce-1"), false, "vpce-1")]
+#[case::another_before("vpce-1~3", Some("vpce-2"), true, "vpce-2")]
+#[case::first_is_spent("", None, true, "~1")]
+#[case::spent("vpce-1", Some("vpce-1"), true, "vpce-1~1")]
+#[case::spent_again("vpce-1~1", None, true, "vpce-1~2")]
+#[case::same_after_a_spent_one("vpce-1~1", Some("vpce-1"), false, "vpce-1~1")]
+#[case::forged("a~b~c", None, true, "a~1")]
+fn nonce_changes_with_what_was_before_and_with_a_spent_token(
+    #[case] nonce: &str,
+    #[case] before: Option<&str>,
+    #[case] is_spent: bool,
+    #[case] expected: &str,
+) {
+    assert_eq!(next_nonce(nonce, before, is_spent), expected);
+}
+
+#[test]
+fn spent_tokens_hide_no_endpoint_of_before() {
+    let mut intent = cpo();
+    assert_eq!(intent.former_endpoint_id(), None);
+    intent.endpoint_nonce = "vpce-0123456789abcdef1~2".into();
+    assert_eq!(intent.former_endpoint_id(), Some("vpce-0123456789abcdef1"));
+}

@@ -80,6 +80,15 @@ fn control_plane_without_an_entry_on_aws_is_refused(
 }
 
 #[test]
+fn cluster_of_the_entry_has_to_vouch_for_a_control_plane_on_aws() {
+    let file = file(&json!([{"namespace": "clusters", "names": ["blue"], "aws": aws()},
+        {"namespace": "clusters", "names": ["green"], "scopes": []}]));
+    let named = |namespace| file.cluster_on_aws(namespace).map(|cluster| cluster.to_string());
+    assert_eq!(named("clusters-blue").as_deref(), Some("clusters/blue"));
+    assert_eq!((named("clusters-green"), named("others-blue")), (None, None));
+}
+
+#[test]
 fn refusal_names_what_to_add() {
     let scopes = allowed(&aws());
     assert_eq!(

@@ -90,6 +90,23 @@ fn subnets_in_use_come_first_when_there_are_too_many() {
 }
 
 #[test]
+fn subnets_and_pools_without_end_make_a_short_text() {
+    let karpenter = KarpenterList::Read(ids(1..=1_000));
+    let filters = json!({"filters": [{"name": "tag:Name", "values": ["x"]}]});
+    let all: Vec<NodePool> = (0..1_000)
+        .map(|number| pool(&format!("pool-{number}"), "example", &filters))
+        .collect();
+    let found = desired_by(&all, &karpenter, &[]);
+    assert_eq!((found.ids.len(), found.left_out.len()), (MAX_SUBNETS, 990));
+    let [.., pools, subnets] = found.complaints.as_slice() else {
+        panic!("{:?}", found.complaints)
+    };
+    assert_eq!(pools, "992 more NodePools");
+    assert!(subnets.ends_with("subnet-00000018 and 982 more"), "{subnets}");
+    assert!(found.complaints.join("; ").len() < 1_024);
+}
+
+#[test]
 fn ten_subnets_fit() {
     let found = desired_by(&pools(1..=10), &KarpenterList::Absent, &[]);
     assert_eq!((found.ids.len(), found.left_out.len()), (MAX_SUBNETS, 0));

@@ -1,0 +1,38 @@
+//! Tags of what is there already: the last that a put sends, as whoever may change a resource may not always tag it.
+//! AWS's own policies allow tags in a create alone.
+
+use hyperlink_engine::client::{Reconcile, WriteError};
+use serde_json::Value;
+
+use super::Calls;
+use crate::api::error::AwsError;
+use crate::body::{Tags, tags, text};
+
+impl Calls {
+    /// Adds the tags of a body that a resource lacks, or has with another value. Returns those that it has then.
+    ///
+    /// # Errors
+    /// AWS's, or the gate is shut; none if this put has changed something else: what the resource has to have for it is
+    /// missing in the next read, and sent then by itself.
+    pub(super) async fn add_tags(
+        &self,
+        reconcile: Reconcile,
+        (found, body): (&Value, &Value),
+        is_changed: bool,
+    ) -> Result<Tags, WriteError<AwsError>> {
+        let (mut all, mut missing) = (tags(found), tags(body));
+        missing.retain(|key, value| all.get(key) != Some(value));
+        if missing.is_empty() {
+            return Ok(all);
+        }
+        match self.ec2.create_tags(reconcile, text(found, "Id"), &missing).await {
+            Ok(()) => all.extend(missing),
+            Err(_) if is_changed => {}
+            Err(error) => return Err(error),
+        }
+        Ok(all)
+    }
+}
+
+#[cfg(test)]
+mod tests;
