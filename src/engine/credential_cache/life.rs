@@ -39,6 +39,8 @@ struct Held<C> {
     expires: Option<Instant>,
     /// Whether the cloud has refused it, and no newer one was requested since.
     refused: bool,
+    /// Whether the cloud has refused it, and a request for another one has failed since.
+    in_vain: bool,
 }
 
 impl<C> Held<C> {
@@ -68,9 +70,10 @@ pub(super) enum Next<C: Renewable> {
 /// The state of the credential, for metrics and readiness.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CredentialState<E> {
-    /// Time since the credential was obtained; none without one.
+    /// Time since the credential was obtained; none without one, and for one that the cloud has refused.
     pub age: Option<Duration>,
-    /// Time until it expires, zero after that; none without one, and for one that does not expire.
+    /// Time until it expires, zero after that and for one that the cloud has refused; none without one, and for one that
+    /// does not expire.
     pub left: Option<Duration>,
     /// Why the last attempt failed; none after a success.
     pub failure: Option<E>,
@@ -115,6 +118,7 @@ impl<C: Renewable> Life<C> {
             renew: life.map(|life| now + C::renewed_after(life, chance)),
             expires: life.map(|life| now + life),
             refused: false,
+            in_vain: false,
         });
         self.failed = None;
     }
@@ -125,6 +129,7 @@ impl<C: Renewable> Life<C> {
     pub(super) fn lost(&mut self, now: Instant, error: C::Error, chance: f64) {
         if let Some(held) = self.held.as_mut().filter(|held| held.refused) {
             held.refused = false;
+            held.in_vain = true;
             held.renew = Some(now);
         }
         let in_a_row = self.failed.as_ref().map_or(0, |failed| failed.in_a_row + 1);
@@ -153,10 +158,15 @@ impl<C: Renewable> Life<C> {
     }
 
     pub(super) fn state(&self, now: Instant) -> CredentialState<C::Error> {
-        let held = self.held.as_ref().filter(|held| !held.refused);
+        let is_good = |held: &&Held<C>| !held.refused && !held.in_vain;
+        let (held, good) = (self.held.as_ref(), self.held.as_ref().filter(is_good));
+        let left = |held: &Held<C>| match good {
+            Some(_) => Some(held.expires?.duration_since(now)),
+            None => Some(Duration::ZERO),
+        };
         CredentialState {
-            age: held.map(|held| now.duration_since(held.got)),
-            left: held.and_then(|held| Some(held.expires?.duration_since(now))),
+            age: good.map(|held| now.duration_since(held.got)),
+            left: held.and_then(left),
             failure: self.failed.as_ref().map(|failed| failed.error.clone()),
         }
     }
@@ -267,7 +277,8 @@ mod tests {
         assert_eq!(next(&life, after(start, 60)), "use old");
         life.refused(after(start, 60), |held| held.0 == "old");
         assert_eq!(next(&life, after(start, 60)), "ask");
-        assert_eq!(life.state(after(start, 60)).age, None);
+        let refused = life.state(after(start, 60));
+        assert_eq!((refused.age, refused.left), (None, Some(Duration::ZERO)));
         life.got(after(start, 61), badge("new"), Some(HOUR), 1.0);
         assert_eq!(next(&life, after(start, 61)), "use new");
     }
@@ -281,6 +292,11 @@ mod tests {
             assert_eq!(next(&life, after(start, refused)), "ask");
             life.lost(after(start, refused), down(), 1.0);
             assert_eq!(next(&life, after(start, refused)), "use old");
+            assert_eq!(
+                life.state(after(start, refused)).left,
+                Some(Duration::ZERO),
+                "it does no good"
+            );
             assert_eq!(next(&life, after(start, refused + 30)), "renew old", "nobody waits");
         }
         life.lost(after(start, 200), down(), 1.0);
@@ -302,5 +318,17 @@ mod tests {
         assert_eq!(observed.left, Some(Duration::from_secs(3_000)));
         assert_eq!(observed.failure, Some(down()));
         assert_eq!(life.state(after(start, 9_999)).left, Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn refused_credential_without_an_end_counts_as_expired() {
+        let start = Instant::now();
+        let mut life = holding(start, None);
+        assert_eq!(life.state(after(start, 60)).left, None);
+        life.refused(after(start, 60), |_| true);
+        life.lost(after(start, 60), down(), 1.0);
+        assert_eq!(life.state(after(start, 60)).left, Some(Duration::ZERO));
+        life.got(after(start, 61), badge("new"), None, 1.0);
+        assert_eq!(life.state(after(start, 61)).left, None);
     }
 }
