@@ -138,9 +138,9 @@ pub struct ListReader<'a, T, E> {
 }
 
 impl<T, E: Failure> ListReader<'_, T, E> {
-    /// What the list showed when it was last read; none if that failed.
+    /// What the list showed when it was last read without a failure.
     fn before(&self) -> Option<Arc<T>> {
-        self.list.last().attempt.as_ref()?.outcome.clone().ok()
+        self.list.last().shown.clone()
     }
 
     /// Reads the list and stores the result.
@@ -221,6 +221,8 @@ impl<T, E: Failure> Shared<T, E> {
 #[derive(Debug)]
 struct LastAttempt<T, E> {
     attempt: Option<Attempt<T, E>>,
+    /// What the last attempt showed that did not fail.
+    shown: Option<Arc<T>>,
     failed: FailedReads,
 }
 
@@ -235,6 +237,7 @@ impl<T, E> Default for LastAttempt<T, E> {
     fn default() -> Self {
         Self {
             attempt: None,
+            shown: None,
             failed: FailedReads::default(),
         }
     }
@@ -255,7 +258,10 @@ impl<T, E: Failure> LastAttempt<T, E> {
 
     fn note(&mut self, began: Instant, outcome: Result<Arc<T>, E>) {
         match &outcome {
-            Ok(_) => self.failed = FailedReads::default(),
+            Ok(shown) => {
+                self.failed = FailedReads::default();
+                self.shown = Some(Arc::clone(shown));
+            }
             // Another caller may be allowed to send it.
             Err(error) if error.is_unsent() => return,
             Err(_) => self.failed.note_failure(Instant::now()),
@@ -337,11 +343,26 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn what_a_list_showed_outlasts_a_failure() {
+        let lists = Lists::<u8, Error>::default();
+        let get = async |answer: Result<u8, Error>| {
+            let call =
+                |before: Option<Arc<u8>>| ready(answer.map(|number| number + before.map_or(0, |before| *before)));
+            tokio::time::advance(Duration::from_secs(10)).await;
+            lists.get("a", Urgency::Awaited, Duration::ZERO, call).await.1
+        };
+        assert_eq!(*get(Ok(1)).await.unwrap(), 1);
+        assert!(get(Err(Error::own(Class::Down, "X"))).await.is_err());
+        assert_eq!(*get(Ok(2)).await.unwrap(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn list_that_hangs_is_given_up_for_all() {
         let lists = Lists::<u8, Error>::default();
         let get = || lists.get("a", Urgency::Awaited, Duration::ZERO, |_| std::future::pending());
         let began = Instant::now();
-        for (_, hung) in join_all([get(), get()]).await {
+        let all = tokio::time::timeout(2 * LIST_TIMEOUT, join_all([get(), get()])).await;
+        for (_, hung) in all.expect("it is given up") {
             assert_eq!(hung.unwrap_err().class(), Class::Down);
         }
         assert_eq!(began.elapsed(), LIST_TIMEOUT);

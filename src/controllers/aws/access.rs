@@ -37,6 +37,12 @@ const NOT_SHOWN_FOR: Duration = Duration::from_secs(60);
 /// The most subnets of one VPC whose zones are remembered: whoever may make subnets may make them without end.
 const MOST_SUBNETS: usize = 500;
 
+/// The most VPCs whose subnets are remembered: whoever may name VPCs may name them without end.
+const MOST_VPCS: usize = 1_000;
+
+/// How long a failure counts after its wait: if it comes again later, it is the first one again.
+const FAILED_LATELY: Duration = Duration::from_secs(600);
+
 /// How long a list of hosted zones holds, for all who call as the same identity. Route 53 takes few requests, and
 /// whoever changes a custom resource without end must not use them all. It is less than the time after which a
 /// missing zone is searched again.
@@ -110,12 +116,16 @@ impl KnownSubnets {
     fn note(&self, subnets: &SubnetsIn, answer: &SubnetZones, now: Instant) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.unanswered.retain(|_, until| now < *until);
+        known.failing.retain(|_, failing| now < failing.until + FAILED_LATELY);
         match answer {
             Ok(zones) => {
                 known.failing.remove(&vpc(subnets));
                 let found: BTreeSet<&String> = zones.keys().collect();
                 if subnets.subnets.iter().any(|subnet| !found.contains(subnet)) {
                     known.unanswered.insert(subnets.clone(), now + NOT_SHOWN_FOR);
+                }
+                if known.zones.len() >= MOST_VPCS && !known.zones.contains_key(&vpc(subnets)) {
+                    known.zones.clear();
                 }
                 let of_vpc = known.zones.entry(vpc(subnets)).or_default();
                 if of_vpc.len() + zones.len() > MOST_SUBNETS {
@@ -173,7 +183,7 @@ async fn hosted_zones(reading: &Reading<'_, Aws>, scope: &Scope) -> HostedZones 
     let Reading { cloud, reconcile, .. } = *reading;
     let call = async |before: Option<Arc<ZoneLists>>| {
         let last = cloud.client.hosted_zones(reconcile, scope).await?;
-        Ok(ZoneLists::after(before.as_deref(), last))
+        Ok(ZoneLists::after(before.as_deref(), last, Instant::now().into_std()))
     };
     let zones = &cloud.lists.zones;
     let (_, found) = zones.get(&address(scope), reconcile.urgency, ZONES_HOLD, call).await;
@@ -266,6 +276,24 @@ mod tests {
         }
         let kept: usize = known.0.lock().unwrap().zones.values().map(HashMap::len).sum();
         assert!(kept <= MOST_SUBNETS, "{kept}");
+    }
+
+    #[test]
+    fn vpcs_that_are_named_without_end_are_not_all_kept() {
+        let (known, now) = (KnownSubnets::default(), Instant::now());
+        for number in 0..3_000_u64 {
+            let of_vpc = |vpc: String| SubnetsIn { vpc, ..subnets(&["a"]) };
+            let at = now + Duration::from_secs(number * 10);
+            let there = of_vpc(format!("vpc-{number}"));
+            known.note(&there, &Ok(zones(&[("a", "az1")])), at);
+            assert!(known.of(&there, at).is_some());
+            let failing = of_vpc(format!("vpc-failing-{number}"));
+            known.note(&failing, &Err(AwsError::own(Class::Down, "X")), at);
+            assert!(known.of(&failing, at).is_some());
+        }
+        let known = known.0.lock().unwrap();
+        let kept = (known.zones.len(), known.failing.len());
+        assert!(kept.0 <= MOST_VPCS && kept.1 <= MOST_VPCS, "{kept:?}");
     }
 
     #[test]

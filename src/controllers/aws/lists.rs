@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -45,22 +46,30 @@ pub struct SubnetsIn {
     pub subnets: BTreeSet<String>,
 }
 
+/// For how long a list of hosted zones tells, beside the next one, that a zone is gone: a zone may be younger than an
+/// older list.
+const TELLS_FOR: Duration = Duration::from_secs(900);
+
 /// The hosted zones of an account, as the last two lists show them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ZoneLists {
     /// Those in the last list.
     pub last: Vec<HostedZone>,
-    /// The ids of those in the list before it; none if that is not known.
-    pub before: Option<BTreeSet<String>>,
+    /// When that was read.
+    read: Instant,
+    /// The ids of those in the list before it; none if that is not known, or tells nothing any more.
+    before: Option<BTreeSet<String>>,
 }
 
 impl ZoneLists {
     /// The lists once another one has shown these zones.
-    pub fn after(before: Option<&Self>, last: Vec<HostedZone>) -> Self {
+    pub fn after(before: Option<&Self>, last: Vec<HostedZone>, now: Instant) -> Self {
         let ids = |lists: &Self| lists.last.iter().map(|zone| zone.id.clone()).collect();
+        let tells = |lists: &&Self| now.saturating_duration_since(lists.read) <= TELLS_FOR;
         Self {
             last,
-            before: before.map(ids),
+            read: now,
+            before: before.filter(tells).map(ids),
         }
     }
 
@@ -157,12 +166,21 @@ mod tests {
             name: "example.hypershift.local".to_owned(),
             private: true,
         };
-        let first = ZoneLists::after(None, vec![zone("Z1")]);
+        let now = Instant::now();
+        let first = ZoneLists::after(None, vec![zone("Z1")], now);
         assert!(first.shows("Z1") && !first.lack("Z1"));
         assert!(!first.shows("Z2") && !first.lack("Z2"), "one list is not enough");
-        let second = ZoneLists::after(Some(&first), vec![zone("Z2")]);
+        let second = ZoneLists::after(Some(&first), vec![zone("Z2")], now);
         assert!(!second.shows("Z1") && !second.lack("Z1") && second.lack("Z3"));
-        let third = ZoneLists::after(Some(&second), vec![zone("Z2")]);
+        let third = ZoneLists::after(Some(&second), vec![zone("Z2")], now + TELLS_FOR);
         assert!(third.lack("Z1") && !third.lack("Z2"));
+    }
+
+    #[test]
+    fn zone_may_be_younger_than_an_old_list() {
+        let now = Instant::now();
+        let first = ZoneLists::after(None, Vec::new(), now);
+        let late = now + TELLS_FOR + Duration::from_secs(1);
+        assert!(!ZoneLists::after(Some(&first), Vec::new(), late).lack("Z1"));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use kube::ResourceExt;
 use serde_json::{Value, json};
@@ -136,11 +137,12 @@ impl Sample {
 
     /// So many lists have shown these hosted zones.
     pub(super) fn shows_zones(&mut self, account: &Scope, zones: Vec<HostedZone>, lists: usize) {
-        let once = ZoneLists::after(None, zones.clone());
+        let now = Instant::now();
+        let once = ZoneLists::after(None, zones.clone(), now);
         let shown = if lists < 2 {
             once
         } else {
-            ZoneLists::after(Some(&once), zones)
+            ZoneLists::after(Some(&once), zones, now)
         };
         self.facts
             .lists
