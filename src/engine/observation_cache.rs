@@ -181,9 +181,10 @@ impl<C: Cloud> ObservationCache<C> {
         self.write_queue.leave(key);
     }
 
-    /// Drops what was observed of the resources that `is_outdated` finds.
-    pub fn forget_outdated(&self, is_outdated: impl Fn(&C::Key) -> bool) {
-        self.entries().retain(|key, _| !is_outdated(key));
+    /// Drops what was observed of the resources that `is_outdated` finds, by their keys and whether they are absent.
+    pub fn forget_outdated(&self, is_outdated: impl Fn(&C::Key, bool) -> bool) {
+        let is_outdated = |key, entry: &CacheEntry<C>| is_outdated(key, entry.observation.is_absent());
+        self.entries().retain(|key, entry| !is_outdated(key, entry));
     }
 
     /// How long a ready resource is not read: spread by its key, or by its parent's, where one list shows all in it. A

@@ -173,9 +173,7 @@ impl CustomResourceReconciler for VpcEndpointController {
         Ok(())
     }
 
-    /// Waits ever longer while only others can help. Forgets records as they were observed together with other ones: those
-    /// of a custom resource change with the strategy of the API server, and a write to some shows in the slot of that
-    /// write alone.
+    /// Waits ever longer while only others can help. Forgets records as they were observed together with other ones.
     fn remember(
         &self,
         cx: &Context,
@@ -184,9 +182,7 @@ impl CustomResourceReconciler for VpcEndpointController {
         decision: &mut Decision,
         _: &[Outcome],
     ) -> Option<Requeue> {
-        let records = decision.steps.iter().filter(|step| step.kind == Kind::Records);
-        let slots: Vec<_> = records.map(|step| &step.key).collect();
-        let is_outdated = |key: &Slot| !slots.contains(&key) && slots.iter().any(|slot| slot.shares_records(key));
+        let is_outdated = |key: &Slot, is_absent: bool| plan::outdates_records(&decision.steps, key, is_absent);
         cx.cloud.observations.forget_outdated(is_outdated);
         let uid = cr.uid().unwrap_or_default();
         // A list that fails knows itself how long it is not read again.

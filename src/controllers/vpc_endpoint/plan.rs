@@ -32,7 +32,7 @@ use crate::hypershift::problem::Problem;
 
 mod records;
 
-pub(super) use records::{check_zone, known_names, released};
+pub(super) use records::{check_zone, known_names, outdates_records, released};
 
 /// The most endpoint services and zones of before that are recorded, or read: they change seldom, and the intent may
 /// be forged.

@@ -4,7 +4,7 @@ use super::*;
 use crate::aws::api::error::AwsError;
 use crate::aws::slot::Scope;
 use crate::controllers::aws::{Decision, Outcome, Step};
-use crate::controllers::vpc_endpoint::plan::build;
+use crate::controllers::vpc_endpoint::plan::{self, build};
 use crate::controllers::vpc_endpoint::samples::{
     ACCOUNT, DNS_NAME, SERVICE, Sample, VPC, ZONE, account, endpoint, group, records, records_slot,
 };
@@ -123,6 +123,23 @@ fn records_in_the_zone_of_before_are_deleted_and_then_forgotten() {
     assert_eq!(steps.count(), 0, "nothing is to be done there any more");
 }
 
+/// Both custom resources of a cluster may have had records of one name there.
+#[test]
+fn absence_outlasts_the_same_shown_beside_other_names() {
+    let other = Slot::records(&account(), OLD, &NAMES[1..]);
+    let outdates = |sample: &Sample, is_absent| {
+        let decision = build(sample.basis()).unwrap();
+        plan::outdates_records(&decision.steps, &other, is_absent)
+    };
+    let mut sample = moved();
+    assert!(
+        outdates(&sample, true) && outdates(&sample, false),
+        "a delete is under way"
+    );
+    sample.observes(records_slot(OLD), Observed::Absent);
+    assert!(!outdates(&sample, true) && outdates(&sample, false));
+}
+
 /// The policies name one zone, so that a read of one that is gone is denied.
 #[test]
 fn zone_that_is_denied_and_in_no_list_is_gone() {
@@ -169,6 +186,17 @@ fn zone_that_is_denied_and_in_one_list_no_more_may_be_there() {
     let decision = teardown::teardown(sample.basis()).unwrap();
     let waits = |step: &&Step| step.key.container() == Some(OLD) && step.verb == Verb::Wait;
     assert_eq!(decision.steps.iter().filter(waits).count(), 1, "{decision:?}");
+}
+
+#[test]
+fn refused_write_alone_makes_no_zone_forgotten() {
+    let mut sample = moved();
+    let refused = AwsError::own(Class::Gone, "NoSuchHostedZone");
+    sample.observes(records_slot(OLD), Observed::WriteFailed(refused));
+    sample.has_zones(&[(ZONE, "example.hypershift.local"), (OLD, "example.hypershift.local")]);
+    assert_eq!(zones_of_before(&build(sample.basis()).unwrap()), [OLD]);
+    sample.has_zones(&[(ZONE, "example.hypershift.local")]);
+    assert!(zones_of_before(&build(sample.basis()).unwrap()).is_empty());
 }
 
 /// Both answers may be behind, so that another zone is used, and this one is not forgotten.
