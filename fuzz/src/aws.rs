@@ -21,6 +21,7 @@ use hyperlink_aws::credentials::{CredentialError, Profile, Session, SessionSourc
 use hyperlink_aws::ec2::{Ec2, Selection, filter};
 use hyperlink_aws::elbv2::LoadBalancing;
 use hyperlink_aws::endpoints::{EndpointOverrides, Endpoints};
+use hyperlink_aws::kinds::Kind;
 use hyperlink_aws::region::Region;
 use hyperlink_aws::route53::Route53;
 use hyperlink_aws::sts::caller_account;
@@ -150,4 +151,7 @@ struct Uncounted;
 impl Counters for Uncounted {
     fn call(&self, _: ObservedCall) {}
     fn held_back(&self, _: Action) {}
+    fn call_budget_exhausted(&self, kind: Kind) {
+        panic!("{kind:?} was called too often");
+    }
 }

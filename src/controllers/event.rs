@@ -31,7 +31,8 @@ pub fn call_budget_exhausted<C: Cloud>(steps: &[Step<C>], outcomes: &[Outcome<C>
     for (step, outcome) in steps.iter().zip(outcomes) {
         if error_of(step, outcome).is_some_and(|error| error.code() == CALL_BUDGET_EXHAUSTED) {
             let note = format!(
-                "{} {} was called too often and is left alone for a while: a defect of Hyperlink, please report it",
+                "{} {} was called too often and is left alone for a while: somebody changes it without end, or else it is a \
+                 defect of Hyperlink, please report it",
                 step.kind.label(),
                 step.key
             );

@@ -5,15 +5,28 @@ use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Result};
 use super::{Metrics, OF_CALLS, Registered};
 use crate::aws::api::action::Action;
 use crate::aws::api::ports::{Counters, ObservedCall};
+use crate::aws::kinds::Kind;
 
 pub(super) struct AwsMetrics {
     calls: IntCounterVec,
     duration: HistogramVec,
     held_back: IntCounterVec,
+    call_budget_exhausted: IntCounterVec,
 }
 
 impl AwsMetrics {
     pub(super) fn new(registered: &mut Registered) -> Result<Self> {
+        let call_budget_exhausted = registered.add(IntCounterVec::new(
+            Opts::new(
+                "hyperlink_aws_call_budget_exhausted_total",
+                "Calls not sent because their resource had been called too often: a defect, or it is changed without end.",
+            ),
+            &["kind"],
+        )?)?;
+        // From 0 on, so that the first one shows as an increase.
+        for kind in Kind::ALL {
+            call_budget_exhausted.with_label_values(&[kind.label()]);
+        }
         Ok(Self {
             calls: registered.add(IntCounterVec::new(
                 Opts::new("hyperlink_aws_calls_total", "Calls to AWS."),
@@ -34,6 +47,7 @@ impl AwsMetrics {
                 ),
                 &["action"],
             )?)?,
+            call_budget_exhausted,
         })
     }
 }
@@ -51,5 +65,9 @@ impl Counters for Metrics {
 
     fn held_back(&self, action: Action) {
         self.aws.held_back.with_label_values(&[action.name()]).inc();
+    }
+
+    fn call_budget_exhausted(&self, kind: Kind) {
+        self.aws.call_budget_exhausted.with_label_values(&[kind.label()]).inc();
     }
 }

@@ -12,6 +12,7 @@ use super::objects::quotas::QUOTAS;
 use super::objects::{OTHER, STATES, STATUSES};
 use crate::api::condition::{ConditionType, Reason};
 use crate::api::{LedRole, Platform};
+use crate::aws;
 use crate::aws::api::action::Action;
 use crate::azure::arm::ports::CallVerb;
 use crate::azure::arm::throttle::BUDGETS;
@@ -65,6 +66,7 @@ fn values(metric: &str, label: &str) -> String {
         ("control_plane", _) => "namespace of the custom resource".into(),
         ("controller", _) => quoted(Controller::LABELS),
         ("kind", "hyperlink_changes_total" | "hyperlink_changes_of_one_resource") => quoted(kinds()),
+        ("kind", "hyperlink_aws_call_budget_exhausted_total") => quoted(aws::kinds::Kind::ALL.map(|kind| kind.label())),
         ("kind", _) => quoted(Kind::ALL.map(Kind::label)),
         ("name", _) => "name of the custom resource".into(),
         ("platform", _) => quoted(Platform::ALL),

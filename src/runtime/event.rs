@@ -19,7 +19,8 @@ pub enum What {
     Denied,
     /// Azure's request limit is reached.
     Throttled,
-    /// A resource was called too often, and is left alone for a while: a defect of this program.
+    /// A resource was called too often, and is left alone for a while: somebody changes it without end, or it is a
+    /// defect of this program.
     CallBudgetExhausted,
     /// Another controller plays the same role.
     Contested,

@@ -163,5 +163,9 @@ async fn caller_in_a_loop_uses_up_no_budget_of_another() {
     let calls = aws.journal().len();
     assert!((12..=30).contains(&calls), "{calls} calls in a minute");
     assert!(matches!(last, Observed::ReadFailed(error) if error.code == CALL_BUDGET_EXHAUSTED));
+    let metrics = ho.metrics.render().unwrap();
+    let series = "hyperlink_aws_call_budget_exhausted_total{kind=\"endpoint_service\"} ";
+    let counted = metrics.lines().find_map(|line| line.strip_prefix(series)).unwrap();
+    assert!(counted.parse::<u64>().unwrap() >= 10, "{counted} of 120 reads");
     assert!(matches!(read_by("clusters-example").await, Observed::Found(_)));
 }

@@ -22,6 +22,7 @@ use hyperlink::engine::observation_cache::ObservationCache;
 use hyperlink::engine::plan::{Outcome, Step, ensure_absent, ensure_present};
 use hyperlink::engine::read::Reader;
 use hyperlink::engine::resource::{Owned, Resource};
+use hyperlink::metrics::Metrics;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
@@ -41,6 +42,8 @@ impl Counters for Uncounted {
     fn call(&self, _: ObservedCall) {}
 
     fn held_back(&self, _: Action) {}
+
+    fn call_budget_exhausted(&self, _: Kind) {}
 }
 
 /// A gate that can be shut.
@@ -66,6 +69,7 @@ pub(crate) struct Process {
     observations: ObservationCache<Aws>,
     inventory: Inventory<Aws>,
     pub(crate) gate: Arc<Valve>,
+    pub(crate) metrics: Arc<Metrics>,
     _credentials: tempfile::TempDir,
 }
 
@@ -73,6 +77,8 @@ pub(crate) struct Process {
 pub(crate) struct Identity {
     pub(crate) connection: Connection,
     pub(crate) sessions: SessionCache,
+    /// What it counts.
+    metrics: Arc<Metrics>,
     /// The credentials file's.
     folder: tempfile::TempDir,
 }
@@ -84,11 +90,13 @@ impl Identity {
         let profile = format!("[default]\naws_access_key_id = {access_key}\naws_secret_access_key = {SECRET}\n");
         std::fs::write(&file, profile).unwrap();
         let endpoints = Endpoints::new(aws.region.clone(), &EndpointOverrides::default()).unwrap();
-        let connection = Connection::new(aws.clone(), endpoints, Arc::new(Uncounted));
+        let metrics = Arc::new(Metrics::new("1", "c").unwrap());
+        let connection = Connection::new(aws.clone(), endpoints, metrics.clone());
         let sessions = SessionCache::of_profile(connection.clone(), file, "hyperlink");
         Self {
             connection,
             sessions,
+            metrics,
             folder,
         }
     }
@@ -99,6 +107,7 @@ impl Process {
         let Identity {
             connection,
             sessions,
+            metrics,
             folder,
         } = Identity::of(aws, access_key);
         let gate = Arc::new(Valve::default());
@@ -109,6 +118,7 @@ impl Process {
             observations: ObservationCache::new(Duration::from_secs(300), Duration::from_secs(2_700)),
             inventory: Inventory::default(),
             gate,
+            metrics,
             _credentials: folder,
         }
     }

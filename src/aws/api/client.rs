@@ -17,6 +17,7 @@ use crate::api::exchange::{Unsuccessful, document};
 use crate::api::request::ServiceRequest;
 use crate::api::throttle::Bucket;
 use crate::credentials::{Session, SessionSource};
+use crate::kinds::Kind;
 use crate::wire::xml::{Element, Malformed};
 
 /// A call waits itself for a turn that comes this soon: held back, it would come no sooner.
@@ -186,6 +187,11 @@ impl Client {
             retry_after: Some(wait),
             ..AwsError::own(Class::Throttled, WAITING_FOR_THROTTLING)
         })
+    }
+
+    /// Counts a call that is not sent because its resource has no call budget left.
+    pub(crate) fn note_call_budget_exhausted(&self, kind: Kind) {
+        self.connection.counters().call_budget_exhausted(kind);
     }
 
     fn bucket(&self, action: Action) -> Bucket {

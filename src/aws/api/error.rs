@@ -232,7 +232,9 @@ impl AwsError {
             Class::Gone => "it does not exist",
             Class::Busy | Class::Down if self.code == TOO_MANY_UNANSWERED => "AWS has not answered earlier requests",
             Class::Busy => "AWS is still changing it or what it depends on",
-            Class::Throttled if self.code == CALL_BUDGET_EXHAUSTED => "called too often, a defect of Hyperlink",
+            Class::Throttled if self.code == CALL_BUDGET_EXHAUSTED => {
+                "called too often: somebody changes it without end, or a defect of Hyperlink"
+            }
             Class::Throttled if self.code == NOT_READ_YET => "it is read later",
             Class::Throttled => "AWS's request limit is reached",
             Class::Denied if self.code == NO_SESSION => "the identity gets no session; /readyz says why",

@@ -5,6 +5,7 @@ use std::time::Duration;
 use hyperlink_engine::failure::Class;
 
 use crate::api::action::Action;
+use crate::kinds::Kind;
 
 /// One finished call, as the counters get it. Holds no id and no name, so that labels stay few.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,4 +26,6 @@ pub trait Counters: Send + Sync {
     fn call(&self, observed: ObservedCall);
     /// Counts a call that was not sent, because AWS throttles its action, or would.
     fn held_back(&self, action: Action);
+    /// Counts a call that was not sent because its resource had no call budget left.
+    fn call_budget_exhausted(&self, kind: Kind);
 }

@@ -16,6 +16,7 @@ use crate::api::ports::{Counters, ObservedCall};
 use crate::api::transport::{Transport, TransportError};
 use crate::credentials::{CredentialError, Session, SessionSource};
 use crate::endpoints::{EndpointOverrides, Endpoints};
+use crate::kinds::Kind;
 use crate::region::Region;
 
 type Answer = Result<Response<Bytes>, TransportError>;
@@ -102,6 +103,8 @@ impl Counters for Calls {
     fn held_back(&self, action: Action) {
         self.1.lock().unwrap().push(action);
     }
+
+    fn call_budget_exhausted(&self, _: Kind) {}
 }
 
 /// A gate that can be shut.

@@ -192,16 +192,15 @@ impl CloudClient<Aws> for Calls {
 impl Calls {
     /// Takes a call from the caller's budget for this resource. Who names others' resources uses up none of theirs.
     fn within_call_budget(&self, reconcile: Reconcile, slot: &Slot) -> Result<(), AwsError> {
-        let kind = slot.kind().label();
+        let kind = slot.kind();
         // One that is not known is searched in the list of the account: all that a caller may name share a budget.
-        let is_searched = slot.kind() == Kind::EndpointService && self.ids.shown(slot).is_none();
+        let is_searched = kind == Kind::EndpointService && self.ids.shown(slot).is_none();
         let name = if is_searched { String::new() } else { slot.to_string() };
-        let address = format!("{:x} {kind} {name}", reconcile.caller);
-        let taken = self
-            .call_budgets
-            .take(slot.kind().rules().shared, &address, Instant::now());
+        let address = format!("{:x} {} {name}", reconcile.caller, kind.label());
+        let taken = self.call_budgets.take(kind.rules().shared, &address, Instant::now());
         taken.map_err(|wait| {
-            tracing::error!(kind, id = %slot, "call budget exhausted: not sent");
+            self.ec2.0.note_call_budget_exhausted(kind);
+            tracing::error!(kind = kind.label(), id = %slot, "call budget exhausted: not sent");
             AwsError {
                 retry_after: Some(wait),
                 ..AwsError::own(Class::Throttled, CALL_BUDGET_EXHAUSTED)
