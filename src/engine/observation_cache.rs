@@ -183,8 +183,8 @@ impl<C: Cloud> ObservationCache<C> {
 
     /// Drops what was observed of the resources that `is_outdated` finds, by their keys and whether they are absent.
     pub fn forget_outdated(&self, is_outdated: impl Fn(&C::Key, bool) -> bool) {
-        let is_outdated = |key, entry: &CacheEntry<C>| is_outdated(key, entry.observation.is_absent());
-        self.entries().retain(|key, entry| !is_outdated(key, entry));
+        self.entries()
+            .retain(|key, entry| !is_outdated(key, entry.observation.is_absent()));
     }
 
     /// How long a ready resource is not read: spread by its key, or by its parent's, where one list shows all in it. A
