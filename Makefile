@@ -12,10 +12,9 @@ test: ## every test: units, simulator, end to end; a line per program as it ends
 test-az: ## the simulated Azure by the Azure CLI; not part of `test`, because the CLI is large and slow
 	e2e/clients/az/life
 
-# One at a time: the second build takes the whole machine. The node's tests take what was built.
+# Few at a time: the second build, which goes on beside the others, takes most of the machine.
 test-image: ## the images: what is in them, that they can be built again, clusters' lives on them, and as the chart's Pods on a node; some 20 minutes at first
-	RUST_TEST_THREADS=1 hack/test image
-	RUST_TEST_THREADS=3 hack/test node
+	RUST_TEST_THREADS=2 hack/test image node
 
 # They wait more than they work.
 test-monitoring: ## metrics, alerts and dashboard by a real Prometheus; not part of `test`, because that is fetched
