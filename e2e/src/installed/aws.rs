@@ -39,7 +39,7 @@ impl InstalledOnAws {
         trusted?;
         let profile = |role| format!("[default]\nrole_arn = {role}\nweb_identity_token_file = {TOKEN_FILE}\n");
         let secrets = [
-            ("hypershift-operator-aws-credentials", &*profile(HO_ROLE)),
+            ("hyperlink-aws", &*profile(HO_ROLE)),
             ("control-plane-operator-creds", &profile(CPO_ROLE)),
             ("hyperlink-cpo-aws", &profile(BASE_ROLE)),
         ];

@@ -46,6 +46,12 @@ pub const UNEXPECTED_ANSWER: &str = "UnexpectedAnswer";
 /// The code of a call for which there is no session.
 pub const NO_SESSION: &str = "NoSession";
 
+/// The code of a call to an account in which the identity has no role.
+pub const NO_ROLE: &str = "NoRoleForAccount";
+
+/// The code of a call to another region than that of the process.
+pub const OTHER_REGION: &str = "OtherRegion";
+
 /// The codes of a list or an answer that is longer than Hyperlink reads.
 const OWN_BOUNDS: [&str; 2] = ["ListTooLong", "AnswerTooLarge"];
 
@@ -238,6 +244,9 @@ impl AwsError {
             Class::Throttled if self.code == NOT_READ_YET => "it is read later",
             Class::Throttled => "AWS's request limit is reached",
             Class::Denied if self.code == NO_SESSION => "the identity gets no session; /readyz says why",
+            Class::Denied if [NO_ROLE, OTHER_REGION].contains(&self.code.as_str()) => {
+                "not called: the identity has no role in that account, or serves another region"
+            }
             Class::Denied if self.refuses_session() => "AWS does not accept the session of the identity",
             Class::Denied if self.refuses_time() => "AWS does not accept the signature; check the clock and the key",
             Class::Denied if self.code == "OptInRequired" => "enable the region for the account",

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::Calls;
 use crate::api::client::{Client, Connection};
-use crate::api::error::AwsError;
+use crate::api::error::{AwsError, NO_ROLE, OTHER_REGION};
 use crate::cloud::{AccountList, Aws, NoOperation};
 use crate::credentials::SessionCache;
 use crate::kinds::Kind;
@@ -72,10 +72,10 @@ impl Accounts {
     pub fn calls(&self, scope: &Scope) -> Result<Arc<Calls>, AwsError> {
         let caller = scope.role.as_ref().map_or(&*self.own, RoleArn::account);
         if caller != scope.account {
-            return Err(AwsError::own(Class::Denied, "NoRoleForAccount"));
+            return Err(AwsError::own(Class::Denied, NO_ROLE));
         }
         if scope.region != self.connection.endpoints().region().name() {
-            return Err(AwsError::own(Class::Denied, "OtherRegion"));
+            return Err(AwsError::own(Class::Denied, OTHER_REGION));
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(calls) = known.calls.get(scope) {

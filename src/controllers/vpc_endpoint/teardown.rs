@@ -149,8 +149,8 @@ fn add_records(
     for (account, zone) in remains.zones.union(&remains.former_zones) {
         let is_former = !remains.zones.contains(&(account.clone(), zone.clone()));
         if is_former && let Err(problem) = check_zone(basis, account, zone) {
-            let what = format!("records {} in hosted zone {zone}", names.join(", "));
-            decision.left_out.push(format!("{what} may stay: {}", problem.message));
+            let what = format!("records {} may stay in hosted zone {zone}", names.join(", "));
+            decision.left_out.push(format!("{what}: {}", problem.message));
             continue;
         }
         let slot = Slot::records(account, zone, &names);
