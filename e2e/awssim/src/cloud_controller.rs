@@ -65,6 +65,8 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), CloudC
 }
 
 impl LoadBalancers for Balancers {
+    const ANNOTATIONS: &'static str = "service.beta.kubernetes.io/aws-";
+
     fn serves(&self, service: &Service) -> bool {
         // `external` and `nlb-ip` are for another controller.
         service.annotations().get(TYPE).map(String::as_str) == Some("nlb")

@@ -55,6 +55,9 @@ pub enum CloudControllerError {
 
 /// What a cloud does for Services. `name` is the one that cloud providers derive from a Service's UID.
 pub trait LoadBalancers: Send + Sync + 'static {
+    /// What the names of this cloud's annotations begin with. A Service with those of other clouds alone is theirs.
+    const ANNOTATIONS: &'static str;
+
     /// Whether this cloud gives such a Service, which is of type LoadBalancer, what it asks for.
     fn serves(&self, service: &Service) -> bool;
 
@@ -133,6 +136,9 @@ fn failed(service: &Service, error: &CloudControllerError) -> Action {
 impl<C: LoadBalancers> Context<C> {
     async fn reconcile(&self, service: &Service) -> Result<Action, CloudControllerError> {
         let name = service::load_balancer_name(&service.uid().unwrap_or_default());
+        if service::is_anothers(service, C::ANNOTATIONS) {
+            return Ok(Action::await_change());
+        }
         match service::desired(service, self.cloud.serves(service)) {
             Desired::Ignore => Ok(Action::await_change()),
             Desired::Nothing => self.ensure_absent(service, &name).await,

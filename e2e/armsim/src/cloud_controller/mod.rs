@@ -57,6 +57,8 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), CloudC
 }
 
 impl LoadBalancers for Frontends {
+    const ANNOTATIONS: &'static str = "service.beta.kubernetes.io/azure-";
+
     fn serves(&self, service: &Service) -> bool {
         service.annotations().get(INTERNAL).map(String::as_str) == Some("true")
     }

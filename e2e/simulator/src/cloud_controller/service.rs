@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 /// The finalizer by which Kubernetes' service controllers guard what they made
 /// (<https://kubernetes.io/docs/tasks/access-application-cluster/create-external-load-balancer/#garbage-collecting-load-balancers>).
 pub(crate) const FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
+/// What the names of all clouds' annotations begin with.
+const ANNOTATIONS: &str = "service.beta.kubernetes.io/";
 /// Cloud providers cut the names of load balancers at this length.
 const NAME_MAX: usize = 32;
 
@@ -30,6 +32,14 @@ pub(crate) fn desired(service: &Service, is_served: bool) -> Desired {
     } else {
         Desired::Ignore
     }
+}
+
+/// Whether only other clouds' annotations are on a Service; `own` is what this cloud's begin with. Where there are
+/// several clouds, each would else remove what another one has made: they share the finalizer.
+pub(crate) fn is_anothers(service: &Service, own: &str) -> bool {
+    let names = service.metadata.annotations.iter().flatten().map(|(name, _)| name);
+    let mut clouds = names.filter(|name| name.starts_with(ANNOTATIONS)).peekable();
+    clouds.peek().is_some() && clouds.all(|name| !name.starts_with(own))
 }
 
 fn is_balanced(service: &Service) -> bool {
@@ -132,6 +142,22 @@ mod tests {
             Desired::Nothing
         );
         assert_eq!(desired(&service(finalizer), false), Desired::Nothing);
+    }
+
+    #[test]
+    fn service_with_annotations_of_other_clouds_alone_is_theirs() {
+        const OWN: &str = "service.beta.kubernetes.io/azure-";
+        let annotated = |names: &[&str]| {
+            let all: Vec<_> = names.iter().map(|name| ((*name).to_owned(), json!("true"))).collect();
+            let all: serde_json::Map<String, Value> = all.into_iter().collect();
+            is_anothers(&service(|s| s["metadata"]["annotations"] = json!(all)), OWN)
+        };
+        let (own, theirs) = (
+            "service.beta.kubernetes.io/azure-load-balancer-internal",
+            "service.beta.kubernetes.io/aws-load-balancer-type",
+        );
+        assert!(annotated(&[theirs, "example.com/other"]));
+        assert!(!annotated(&[own, theirs]) && !annotated(&["example.com/other"]) && !annotated(&[]));
     }
 
     #[test]
