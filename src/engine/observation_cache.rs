@@ -181,10 +181,11 @@ impl<C: Cloud> ObservationCache<C> {
         self.write_queue.leave(key);
     }
 
-    /// Drops what was observed of the resources that `is_outdated` finds, by their keys and whether they are absent.
+    /// Drops what was observed of the resources that `is_outdated` finds, by their keys and whether they are absent. A
+    /// failure stays: it tells how long to wait.
     pub fn forget_outdated(&self, is_outdated: impl Fn(&C::Key, bool) -> bool) {
         self.entries()
-            .retain(|key, entry| !is_outdated(key, entry.observation.is_absent()));
+            .retain(|key, entry| entry.observation.has_failed() || !is_outdated(key, entry.observation.is_absent()));
     }
 
     /// How long a ready resource is not read: spread by its key, or by its parent's, where one list shows all in it. A

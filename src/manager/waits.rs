@@ -98,9 +98,10 @@ pub(super) async fn keep_session(sessions: SessionCache, item: ReadinessItem) {
 /// Reports the state of a token or session. One that is still valid is enough to work with, so a failed renewal takes
 /// no process out of service.
 fn report<E: Display>(item: &ReadinessItem, held: Result<CredentialState<E>, E>) {
-    match held.map(|held| held.failure) {
-        Ok(None) => item.ready(),
-        Ok(Some(error)) => item.ready_as(&format!("good still, no new one: {error}")),
+    match held.map(|held| (held.left, held.failure)) {
+        Ok((_, None)) => item.ready(),
+        Ok((Some(Duration::ZERO), Some(error))) => item.ready_as(&format!("refused, no new one: {error}")),
+        Ok((_, Some(error))) => item.ready_as(&format!("good still, no new one: {error}")),
         Err(error) => item.waiting(&error.to_string()),
     }
 }

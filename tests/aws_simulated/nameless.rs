@@ -17,7 +17,8 @@ fn shown_without_a_name(path: &Path) {
     let body = format!(
         "<DescribeVpcEndpointsResponse><vpcEndpointSet><item><vpcEndpointId>{id}</vpcEndpointId>\
          <vpcEndpointType>Interface</vpcEndpointType><vpcId>vpc-2</vpcId><serviceName>{}</serviceName>\
-         <state>available</state><subnetIdSet><item>subnet-1</item></subnetIdSet></item></vpcEndpointSet>\
+         <state>available</state><subnetIdSet><item>subnet-1</item></subnetIdSet>\
+         <tagSet><item><key>AWSEndpointService</key><value>private-router</value></item></tagSet></item></vpcEndpointSet>\
          </DescribeVpcEndpointsResponse>",
         path.service_name()
     );

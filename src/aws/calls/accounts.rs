@@ -22,6 +22,10 @@ use crate::slot::{Scope, Slot};
 /// The name of the process' sessions in the audit log of an account.
 pub const SESSION_NAME: &str = "hyperlink";
 
+/// The most identities that are remembered, whose sessions and ids are had again: whoever may name roles may name them
+/// without end.
+const MOST_CALLERS: usize = 2_000;
+
 /// The calls by account and identity.
 pub struct Accounts {
     connection: Connection,
@@ -80,6 +84,10 @@ impl Accounts {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(calls) = known.calls.get(scope) {
             return Ok(Arc::clone(calls));
+        }
+        if known.calls.len() >= MOST_CALLERS {
+            known.calls.retain(|scope, _| scope.role.is_none());
+            known.roles.clear();
         }
         let sessions = match &scope.role {
             Some(role) => known
@@ -221,6 +229,21 @@ mod tests {
             ..Scope::own(OWN, "us-east-1")
         };
         assert!(denied(&accounts, &of_another));
+    }
+
+    #[test]
+    fn roles_named_without_end_are_not_all_remembered() {
+        let accounts = accounts();
+        let own = accounts.calls(&Scope::own(OWN, "us-east-1")).unwrap();
+        for number in 0..=2 * MOST_CALLERS {
+            let scope = Scope::of_role(role(&number.to_string()), "us-east-1");
+            assert!(accounts.calls(&scope).is_ok());
+        }
+        assert!(accounts.known.lock().unwrap().calls.len() <= MOST_CALLERS);
+        assert!(Arc::ptr_eq(
+            &accounts.calls(&Scope::own(OWN, "us-east-1")).unwrap(),
+            &own
+        ));
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod vpc_endpoint;
 pub mod vpc_usage;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyperlink_engine::call_budget::CallBudgets;
 use hyperlink_engine::client::{
@@ -201,10 +202,7 @@ impl Calls {
         taken.map_err(|wait| {
             self.ec2.0.note_call_budget_exhausted(kind);
             tracing::error!(kind = kind.label(), id = %slot, "call budget exhausted: not sent");
-            AwsError {
-                retry_after: Some(wait),
-                ..AwsError::own(Class::Throttled, CALL_BUDGET_EXHAUSTED)
-            }
+            call_budget_exhausted(wait)
         })
     }
 
@@ -219,6 +217,14 @@ impl Calls {
         let service = slot.service().ok_or_else(unsupported)?;
         let id = self.ids.shown_anywhere(service);
         id.ok_or_else(|| AwsError::own(Class::Busy, SERVICE_NOT_READ))
+    }
+}
+
+/// The error of a call that is not sent because its caller has called too often.
+fn call_budget_exhausted(wait: Duration) -> AwsError {
+    AwsError {
+        retry_after: Some(wait),
+        ..AwsError::own(Class::Throttled, CALL_BUDGET_EXHAUSTED)
     }
 }
 

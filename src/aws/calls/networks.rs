@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use hyperlink_engine::client::Reconcile;
+use tokio::time::Instant;
 
-use super::Calls;
+use super::{Calls, call_budget_exhausted};
 use crate::api::error::AwsError;
 use crate::ec2::{Selection, filter};
 use crate::route53::hosted_zone::HostedZone;
@@ -22,13 +23,16 @@ impl Calls {
     /// make AWS refuse the whole call, have none.
     ///
     /// # Errors
-    /// AWS's.
+    /// AWS's, or the caller has asked too often about this VPC.
     pub async fn zones_of_subnets(
         &self,
         reconcile: Reconcile,
         subnets: &[String],
         vpc: &str,
     ) -> Result<HashMap<String, String>, AwsError> {
+        let address = format!("{:x} subnets {vpc}", reconcile.caller);
+        let taken = self.call_budgets.take(false, &address, Instant::now());
+        taken.map_err(call_budget_exhausted)?;
         let filters = vec![("subnet-id".to_owned(), subnets.to_vec()), filter("vpc-id", vpc)];
         let found = self.ec2.subnets(reconcile, &Selection::Filters(filters)).await?;
         let zones = found.into_iter();

@@ -24,6 +24,9 @@ const REFUSED_FOR: [Duration; 4] = [
     Duration::from_secs(3_600),
 ];
 
+/// The most principals of one endpoint service that are remembered: whoever may name them may name others without end.
+const MOST_REMEMBERED: usize = 200;
+
 /// How a principal fared that was sent.
 #[derive(Debug, Clone)]
 struct Sent {
@@ -64,6 +67,9 @@ impl SentPrincipals {
     pub(super) fn note_sent(&self, slot: &Slot, arns: &[String], error: Option<&AwsError>, now: Instant) {
         let mut all = self.all(now);
         let of_slot = all.entry(slot.clone()).or_default();
+        if of_slot.len() + arns.len() > MOST_REMEMBERED {
+            of_slot.clear();
+        }
         for arn in arns {
             let before = of_slot.get(arn).filter(|before| before.error.is_some());
             let sent = Sent {

@@ -45,6 +45,10 @@ impl Calls {
         });
         let mut bodies: VecDeque<Value> = found.iter().map(|endpoint| shown_of(endpoint, &found)).collect();
         let mut body = bodies.pop_front().ok_or_else(AwsError::missing)?;
+        let untagged = tags(&body).is_empty().then(|| text(&body, "Id").to_owned());
+        if self.ids.tags_pending(slot, untagged.as_deref(), Instant::now()) {
+            body["TagsPending"] = json!(true);
+        }
         if !bodies.is_empty() {
             body["Candidates"] = json!(bodies);
         }

@@ -1,8 +1,8 @@
 //! The interface endpoint in the guest's VPC.
 //!
 //! Body: `Id`, `State`, `ServiceName`, `VpcId`, `SubnetIds`, `GroupIds`, `DnsNames` (the regional name first), `Tags`,
-//! and `Others`, the ids of further endpoints to the same service, which `Candidates` shows in the same way; to put,
-//! `SubnetZones` too, and `ClientToken`.
+//! `Others`, the ids of further endpoints to the same service, which `Candidates` shows in the same way, and
+//! `TagsPending` where no tag is shown yet; to put, `SubnetZones` too, and `ClientToken`.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use hyperlink_engine::resource::{Difference, Owned, Resource};
 use serde_json::{Value, json};
 
 use super::{Kind, REPLACED_AFTER, Rules};
-use crate::body::{list, state, text, texts};
+use crate::body::{list, state, tags, text, texts};
 use crate::client_token::ClientToken;
 use crate::cloud::Aws;
 use crate::owner_tags::OwnerTags;
@@ -23,6 +23,8 @@ use crate::slot::Slot;
 pub const RULES: Rules = Rules {
     // The time between two reads of an endpoint in progress, which takes a minute or so.
     pace: Duration::from_secs(15),
+    // Whose it is shows by its tags.
+    completed: |body| body["TagsPending"] != true,
     in_force: |body| dns_name(body).is_some(),
     confirms_absence: true,
     replaced_after: Some(REPLACED_AFTER),
@@ -30,6 +32,9 @@ pub const RULES: Rules = Rules {
     shows_predecessor: true,
     ..Rules::DEFAULT
 };
+
+/// The key of the tag with the name of the custom resource, which HyperShift's own controllers set too.
+pub const CUSTOM_RESOURCE_TAG: &str = "AWSEndpointService";
 
 /// A desired endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,10 +83,15 @@ impl Owned<Aws> for VpcEndpoint {
         &self.slot
     }
 
-    /// It leads from this VPC to the cluster's own endpoint service.
+    /// It leads from this VPC to the endpoint service, and has the owner's tag or that with the custom resource's name.
+    /// Whoever may write the custom resource may name any service, others' too.
     fn is_owned(&self, current: &Value) -> bool {
+        let custom_resource = tags(current).remove(CUSTOM_RESOURCE_TAG);
+        let is_marked =
+            custom_resource.is_some_and(|name| self.owner_tags.value(CUSTOM_RESOURCE_TAG) == Some(name.as_str()));
         text(current, "ServiceName") == self.slot.name()
             && Some(text(current, "VpcId")) == self.slot.container()
+            && (is_marked || self.owner_tags.prove(current))
             && !self.owner_tags.deny(current)
     }
 

@@ -134,7 +134,7 @@ impl KnownSubnets {
                 of_vpc.extend(zones.clone());
             }
             // AWS was not asked, and who waits for it may ask earlier.
-            Err(error) if error.is_unsent() => {}
+            Err(error) if error.is_unsent() || error.is_of_caller() => {}
             Err(error) => known.note_failure(vpc(subnets), error, now),
         }
     }

@@ -271,6 +271,8 @@ fn recorded(basis: Basis<'_>, guest: &Guest) -> CpoIntent {
     let more = known.former_zones.len().saturating_sub(MOST_FORMER);
     known.former_zones.drain(..more);
     let mut endpoint_service_names = known.endpoint_service_names;
+    // Whoever may write the annotation must not have endpoints to AWS's own services deleted.
+    endpoint_service_names.retain(|name| service_id(name, basis.region).is_some());
     endpoint_service_names.drain(..endpoint_service_names.len().saturating_sub(MOST_FORMER + 1));
     CpoIntent {
         account: guest.account.account.clone(),

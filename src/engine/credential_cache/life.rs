@@ -18,6 +18,10 @@ const LAST_RETRY: Duration = Duration::from_secs(30);
 /// would cause a request for one.
 const KEEP_REFUSED: Duration = Duration::from_secs(10);
 
+/// How long after the cloud refused a credential it counts as expired: each call by one that is no good is refused, and
+/// there is one at least in this time.
+const REFUSED_LATELY: Duration = Duration::from_secs(900);
+
 /// What is known about credentials at this moment.
 pub(super) struct Life<C: Renewable> {
     held: Option<Held<C>>,
@@ -39,8 +43,8 @@ struct Held<C> {
     expires: Option<Instant>,
     /// Whether the cloud has refused it, and no newer one was requested since.
     refused: bool,
-    /// Whether the cloud has refused it, and a request for another one has failed since.
-    in_vain: bool,
+    /// When the cloud last refused it.
+    refused_at: Option<Instant>,
 }
 
 impl<C> Held<C> {
@@ -118,7 +122,7 @@ impl<C: Renewable> Life<C> {
             renew: life.map(|life| now + C::renewed_after(life, chance)),
             expires: life.map(|life| now + life),
             refused: false,
-            in_vain: false,
+            refused_at: None,
         });
         self.failed = None;
     }
@@ -129,7 +133,6 @@ impl<C: Renewable> Life<C> {
     pub(super) fn lost(&mut self, now: Instant, error: C::Error, chance: f64) {
         if let Some(held) = self.held.as_mut().filter(|held| held.refused) {
             held.refused = false;
-            held.in_vain = true;
             held.renew = Some(now);
         }
         let in_a_row = self.failed.as_ref().map_or(0, |failed| failed.in_a_row + 1);
@@ -154,11 +157,12 @@ impl<C: Renewable> Life<C> {
         let refused = self.held.as_mut().filter(|held| is_refused(&held.credential));
         if let Some(held) = refused.filter(|held| now >= held.got + KEEP_REFUSED) {
             held.refused = true;
+            held.refused_at = Some(now);
         }
     }
 
     pub(super) fn state(&self, now: Instant) -> CredentialState<C::Error> {
-        let is_good = |held: &&Held<C>| !held.refused && !held.in_vain;
+        let is_good = |held: &&Held<C>| held.refused_at.is_none_or(|at| now >= at + REFUSED_LATELY);
         let (held, good) = (self.held.as_ref(), self.held.as_ref().filter(is_good));
         let left = |held: &Held<C>| match good {
             Some(_) => Some(held.expires?.duration_since(now)),
@@ -328,7 +332,12 @@ mod tests {
         life.refused(after(start, 60), |_| true);
         life.lost(after(start, 60), down(), 1.0);
         assert_eq!(life.state(after(start, 60)).left, Some(Duration::ZERO));
-        life.got(after(start, 61), badge("new"), None, 1.0);
-        assert_eq!(life.state(after(start, 61)).left, None);
+        let (lately, later) = (after(start, 60) + REFUSED_LATELY, Duration::from_secs(1));
+        assert_eq!(life.state(lately - later).left, Some(Duration::ZERO));
+        assert_eq!(life.state(lately).left, None, "it has been used since");
+        life.refused(lately, |_| true);
+        assert_eq!(life.state(lately).left, Some(Duration::ZERO));
+        life.got(lately, badge("new"), None, 1.0);
+        assert_eq!(life.state(lately).left, None);
     }
 }

@@ -369,6 +369,11 @@ impl<C: Cloud> Observation<C> {
         self.observed.as_ref().is_some_and(Stored::is_absent)
     }
 
+    /// Whether the last read or write failed.
+    pub(super) fn has_failed(&self) -> bool {
+        self.observed.as_ref().is_some_and(Stored::has_failed)
+    }
+
     /// What was last observed, while it is fresh.
     pub(super) fn fresh(&self, now: Instant) -> Option<Observed<C>> {
         if self.good_until > now { self.observed() } else { None }

@@ -42,6 +42,15 @@ impl<C: Cloud> Stored<C> {
     pub(super) fn is_absent(&self) -> bool {
         matches!(self, Self::Other(Observed::Absent))
     }
+
+    /// Whether a read or a write of the resource failed.
+    pub(super) fn has_failed(&self) -> bool {
+        let Self::Other(observed) = self else { return false };
+        matches!(
+            observed,
+            Observed::ReadFailed(_) | Observed::WriteFailed(_) | Observed::DeleteFailed(_)
+        )
+    }
 }
 
 /// The text was made of a body, so it is one.

@@ -5,6 +5,7 @@ use crate::api::hypershift::{ClusterSpec, PublishingType};
 use crate::api::markers::PRIVATE_ROUTER;
 use crate::api::markers::aws::KUBE_API_SERVER;
 use crate::aws::body::Tags;
+use crate::aws::kinds::vpc_endpoint::CUSTOM_RESOURCE_TAG;
 use crate::aws::owner_tags::{OwnerTags, Precedence};
 use crate::hypershift::names::internal_zone;
 
@@ -53,7 +54,7 @@ pub fn port(cr: &str) -> u16 {
 
 /// Tags of an endpoint.
 pub fn endpoint_tags(cluster_id: &str, cr: &str, user: &[ResourceTag]) -> OwnerTags {
-    let own = Tags::from([("AWSEndpointService".to_owned(), cr.to_owned())]);
+    let own = Tags::from([(CUSTOM_RESOURCE_TAG.to_owned(), cr.to_owned())]);
     OwnerTags::new(cluster_id, own, &tags(user), Precedence::HyperShift)
 }
 

@@ -1,5 +1,6 @@
 //! Whoever may write in the namespace changes the custom resource without end: calls stay few, and others' too.
 
+use super::cluster::HOSTED;
 use super::*;
 
 const INTENT: &str = "hyperlink.hypershift.openshift.io/ho-intent";
@@ -7,12 +8,17 @@ const INTENT: &str = "hyperlink.hypershift.openshift.io/ho-intent";
 impl Life {
     /// Changes the custom resource twice a second for two minutes, and reconciles each time with the management side.
     async fn changed_without_end(&mut self, patch: impl Fn(&Self, usize) -> Value) {
+        self.object_changed_without_end(0, CR, patch).await;
+    }
+
+    /// The same with any object, and with this process.
+    async fn object_changed_without_end(&mut self, at: usize, key: &str, patch: impl Fn(&Self, usize) -> Value) {
         self.aws.clear_journal();
         for number in 0..240 {
             let patch = patch(self, number);
-            self.cluster.forge(CR, &patch);
+            self.cluster.forge(key, &patch);
             let cr = self.cr().unwrap();
-            self.reconcile_with(0, cr).await;
+            self.reconcile_with(at, cr).await;
             sleep_until(Instant::now() + Duration::from_millis(500)).await;
         }
     }
@@ -57,6 +63,32 @@ async fn load_balancers_named_without_end_cost_few_searches() {
     life.run_for(Duration::from_secs(1_800)).await;
     assert!(life.is_available() && life.is_reachable());
     assert_eq!(life.ho_intent()["formerLoadBalancers"], Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
+async fn principals_named_without_end_cost_few_writes() {
+    let mut life = Life::new();
+    life.until_available().await;
+    let principals = |number: usize| {
+        let arn = |at: usize| format!("arn:aws:iam::{GUEST}:group/{number}-{at}");
+        let all: Vec<String> = (0..25).map(arn).collect();
+        json!({"spec": {"platform": {"aws": {"additionalAllowedPrincipals": all}}}})
+    };
+    life.object_changed_without_end(0, HOSTED, |_, number| principals(number))
+        .await;
+    let writes = life.calls_of("ModifyVpcEndpointServicePermissions").len();
+    assert!((1..=100).contains(&writes), "{writes} writes in two minutes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn subnets_named_without_end_cost_few_reads() {
+    let mut life = Life::new();
+    life.until_available().await;
+    let subnets = |number: usize| json!({"spec": {"subnetIDs": [format!("subnet-{number:017x}")]}});
+    life.object_changed_without_end(1, CR, |_, number| subnets(number))
+        .await;
+    let reads = life.calls_of("DescribeSubnets").len();
+    assert!((1..=45).contains(&reads), "{reads} reads in two minutes");
 }
 
 #[tokio::test(start_paused = true)]

@@ -41,6 +41,21 @@ fn endpoint_of_hypershifts_own_controllers_is_kept() {
     );
 }
 
+#[test]
+fn endpoint_without_a_mark_is_somebody_elses() {
+    let with = |tags: Value| {
+        let mut endpoint = shown("available");
+        endpoint["Tags"] = tags;
+        desired().is_owned(&endpoint)
+    };
+    assert!(!with(json!({})) && !with(json!({"Name": "a vendor's"})));
+    assert!(!with(json!({CUSTOM_RESOURCE_TAG: "kube-apiserver-private"})));
+    assert!(with(json!({CLUSTER_ID_TAG: "id"})) && with(json!({CUSTOM_RESOURCE_TAG: "private-router"})));
+    assert!(!with(
+        json!({CLUSTER_ID_TAG: "other", CUSTOM_RESOURCE_TAG: "private-router"})
+    ));
+}
+
 #[rstest]
 #[case("rejected")]
 #[case("Failed")]

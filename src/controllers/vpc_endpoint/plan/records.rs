@@ -80,11 +80,16 @@ pub(crate) fn check_zone(basis: Basis<'_>, account: &Scope, zone: &str) -> Resul
 }
 
 /// Whether these steps outdate what was observed of the records of another slot. Those of a custom resource change with
-/// the strategy of the API server, and a write to some shows in the slot of that write alone. Where both slots show
-/// nothing, neither is outdated: the custom resources of a cluster share names, in the zones of before too.
+/// the strategy of the API server, and a write to some shows in the slot of that write alone. What has observed nothing
+/// outdates nothing, and where both slots show nothing, neither is outdated: the custom resources of a cluster share
+/// names, in the zones of before too.
 pub(crate) fn outdates_records(steps: &[Step], key: &Slot, is_absent: bool) -> bool {
     let mut records = steps.iter().filter(|step| step.kind == Kind::Records);
-    let outdates = |step: &Step| step.key.shares_records(key) && !(is_absent && step.gone());
+    let has_observed = |step: &Step| match step.gone() {
+        true => !is_absent,
+        false => step.found.is_some() || step.writes(),
+    };
+    let outdates = |step: &Step| step.key.shares_records(key) && has_observed(step);
     records.clone().all(|step| step.key != *key) && records.any(outdates)
 }
 

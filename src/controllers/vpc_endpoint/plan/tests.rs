@@ -239,6 +239,23 @@ fn forged_service_name_is_not_connected_to(#[case] name: &str) {
     assert!(decision.step(Kind::VpcEndpoint).is_none());
 }
 
+/// Whoever may write the annotation must not have what others have in the VPC deleted.
+#[rstest]
+#[case::of_aws("com.amazonaws.us-east-1.s3", "AWSEndpointService")]
+#[case::of_a_vendor(OTHER_SERVICE, "Name")]
+fn forged_former_service_has_no_endpoint_deleted(#[case] service: &str, #[case] tag: &str) {
+    let mut sample = Sample::ready();
+    let mut intent = intent_of(&build(sample.basis()).unwrap());
+    intent.endpoint_service_names.insert(0, service.to_owned());
+    sample.records_intent(&intent);
+    let mut theirs = endpoint("available");
+    theirs["ServiceName"] = json!(service);
+    theirs["Tags"] = json!({tag: "private-router"});
+    sample.shows(endpoint_slot(service), theirs);
+    let decision = build(sample.basis()).unwrap();
+    assert!(writes(&decision).is_empty(), "{decision:?}");
+}
+
 #[test]
 fn recorded_intent_of_another_cluster_does_not_count() {
     let mut sample = prepared();

@@ -136,6 +136,11 @@ fn absence_outlasts_the_same_shown_beside_other_names() {
         outdates(&sample, true) && outdates(&sample, false),
         "a delete is under way"
     );
+    let denied = AwsError::own(Class::Denied, "AccessDenied");
+    sample.observes(records_slot(OLD), Observed::ReadFailed(denied));
+    sample.has_zones(&[(ZONE, "example.hypershift.local"), (OLD, "example.hypershift.local")]);
+    let any = outdates(&sample, true) || outdates(&sample, false);
+    assert!(!any, "nothing was observed");
     sample.observes(records_slot(OLD), Observed::Absent);
     assert!(!outdates(&sample, true) && outdates(&sample, false));
 }
