@@ -12,8 +12,9 @@ test: ## every test: units, simulator, end to end; a line per program as it ends
 test-az: ## the simulated Azure by the Azure CLI; not part of `test`, because the CLI is large and slow
 	e2e/clients/az/life
 
-# Few at a time: the second build, which goes on beside the others, takes most of the machine.
-test-image: ## the images: what is in them, that they can be built again, clusters' lives on them, and as the chart's Pods on a node; some 20 minutes at first
+# Few at a time: the second build, which goes on beside the others, takes most of the machine. Command-line variables
+# are in the environment of the recipe.
+test-image: ## the images: what is in them, that they can be built again, clusters' lives on them, and as the chart's Pods on a node; some 20 minutes at first: IMAGES as for `image`
 	RUST_TEST_THREADS=2 hack/test image node
 
 # They wait more than they work.

@@ -37,21 +37,36 @@ impl Built {
     }
 }
 
-/// The image of that name. Where images cannot be built, it reports the test as skipped and returns none.
+/// The image of that name. Where images cannot be built, or `IMAGES` leaves this one out, it reports the test as skipped
+/// and returns none.
 ///
 /// # Errors
 ///
 /// The build fails.
 pub fn built(name: &str) -> Result<Option<Built>> {
     static BUILT: OnceLock<Result<HashMap<String, Built>, String>> = OnceLock::new();
+    let tested = tested(std::env::var("IMAGES").ok());
+    let needed = if name == HYPERLINK_INDEX { HYPERLINK_ARM64 } else { name };
+    if !tested.contains(&needed) {
+        crate::scenario::skipped(&format!("IMAGES leaves {name} out"));
+        return Ok(None);
+    }
     if let Some(why) = cannot_be_built()? {
         crate::scenario::skipped(&why);
         return Ok(None);
     }
-    let all = [HYPERLINK, HYPERLINK_ARM64, ARMSIM, AWSSIM];
-    let built = BUILT.get_or_init(|| build(&crate::repository(), &all, &[]).map_err(|error| error.to_string()));
+    let built = BUILT.get_or_init(|| build(&crate::repository(), &tested, &[]).map_err(|error| error.to_string()));
     let built = built.as_ref().map_err(|error| anyhow!("{error}"))?;
     Ok(Some(built.get(name).context("no such image was built")?.clone()))
+}
+
+/// The images that are tested: all, or those that are given.
+fn tested(given: Option<String>) -> Vec<&'static str> {
+    let given = given.unwrap_or_default();
+    let given: Vec<&str> = given.split_whitespace().collect();
+    let mut all = vec![HYPERLINK, HYPERLINK_ARM64, ARMSIM, AWSSIM];
+    all.retain(|name| given.is_empty() || given.contains(name));
+    all
 }
 
 fn cannot_be_built() -> Result<Option<String>> {
@@ -99,4 +114,20 @@ fn script(repository: &Path, name: &str) -> Command {
 /// The directory in which cargo puts what it builds.
 pub fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| crate::repository().join("target"), PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_are_tested_unless_some_are_named() {
+        for nothing in [None, Some(String::new())] {
+            assert_eq!(tested(nothing), [HYPERLINK, HYPERLINK_ARM64, ARMSIM, AWSSIM]);
+        }
+        assert_eq!(
+            tested(Some("awssim-amd64 hyperlink-amd64 armsim-arm64".to_owned())),
+            [HYPERLINK, AWSSIM]
+        );
+    }
 }
