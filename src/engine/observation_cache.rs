@@ -41,6 +41,7 @@ pub(crate) use observation::Deferral;
 use observation::Hold;
 pub use operation::Operation;
 pub use puts::SHOWS_LATE;
+use stored::Stored;
 
 /// A resource in progress is read at least this often, however long that lasts and whatever the cloud asks for.
 ///
@@ -134,7 +135,7 @@ impl<C: Cloud> ObservationCache<C> {
 
     /// Whether the resource is there, as far as the cache knows it.
     pub fn is_there(&self, key: &C::Key) -> bool {
-        self.holds(key, |entry| !entry.observation.is_absent())
+        self.holds(key, |entry| !entry.observation.is(Stored::is_absent))
     }
 
     /// When the first of these resources is due for a read; none if no entry exists.
@@ -184,8 +185,9 @@ impl<C: Cloud> ObservationCache<C> {
     /// Drops what was observed of the resources that `is_outdated` finds, by their keys and whether they are absent. A
     /// failure stays: it tells how long to wait.
     pub fn forget_outdated(&self, is_outdated: impl Fn(&C::Key, bool) -> bool) {
-        self.entries()
-            .retain(|key, entry| entry.observation.has_failed() || !is_outdated(key, entry.observation.is_absent()));
+        self.entries().retain(|key, entry| {
+            entry.observation.is(Stored::has_failed) || !is_outdated(key, entry.observation.is(Stored::is_absent))
+        });
     }
 
     /// How long a ready resource is not read: spread by its key, or by its parent's, where one list shows all in it. A

@@ -16,7 +16,6 @@ mod vpc_endpoint;
 pub mod vpc_usage;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use hyperlink_engine::call_budget::CallBudgets;
 use hyperlink_engine::client::{
@@ -198,11 +197,18 @@ impl Calls {
         let is_searched = kind == Kind::EndpointService && self.ids.shown(slot).is_none();
         let name = if is_searched { String::new() } else { slot.to_string() };
         let address = format!("{:x} {} {name}", reconcile.caller, kind.label());
-        let taken = self.call_budgets.take(kind.rules().shared, &address, Instant::now());
-        taken.map_err(|wait| {
+        self.take_call(kind.rules().shared, &address).inspect_err(|_| {
             self.ec2.0.note_call_budget_exhausted(kind);
             tracing::error!(kind = kind.label(), id = %slot, "call budget exhausted: not sent");
-            call_budget_exhausted(wait)
+        })
+    }
+
+    /// Takes a call from the call budget of what has this address.
+    fn take_call(&self, shared: bool, address: &str) -> Result<(), AwsError> {
+        let taken = self.call_budgets.take(shared, address, Instant::now());
+        taken.map_err(|wait| AwsError {
+            retry_after: Some(wait),
+            ..AwsError::own(Class::Throttled, CALL_BUDGET_EXHAUSTED)
         })
     }
 
@@ -217,14 +223,6 @@ impl Calls {
         let service = slot.service().ok_or_else(unsupported)?;
         let id = self.ids.shown_anywhere(service);
         id.ok_or_else(|| AwsError::own(Class::Busy, SERVICE_NOT_READ))
-    }
-}
-
-/// The error of a call that is not sent because its caller has called too often.
-fn call_budget_exhausted(wait: Duration) -> AwsError {
-    AwsError {
-        retry_after: Some(wait),
-        ..AwsError::own(Class::Throttled, CALL_BUDGET_EXHAUSTED)
     }
 }
 

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 
 use hyperlink_engine::client::Reconcile;
-use tokio::time::Instant;
 
-use super::{Calls, call_budget_exhausted};
+use super::Calls;
 use crate::api::error::AwsError;
 use crate::ec2::{Selection, filter};
 use crate::route53::hosted_zone::HostedZone;
@@ -30,9 +29,7 @@ impl Calls {
         subnets: &[String],
         vpc: &str,
     ) -> Result<HashMap<String, String>, AwsError> {
-        let address = format!("{:x} subnets {vpc}", reconcile.caller);
-        let taken = self.call_budgets.take(false, &address, Instant::now());
-        taken.map_err(call_budget_exhausted)?;
+        self.take_call(false, &format!("{:x} subnets {vpc}", reconcile.caller))?;
         let filters = vec![("subnet-id".to_owned(), subnets.to_vec()), filter("vpc-id", vpc)];
         let found = self.ec2.subnets(reconcile, &Selection::Filters(filters)).await?;
         let zones = found.into_iter();

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use super::backoff::Backoff;
 use super::observation::{Hold, Observation};
 use super::replacements::Replacements;
+use super::stored::Stored;
 use super::unreported::Unreported;
 use super::writes::Writes;
 use super::{Operation, SHOWS_LATE};
@@ -156,7 +157,7 @@ impl<C: Cloud> CacheEntry<C> {
     /// Whether it is absent and nothing is under way on it. Nothing can be in it, and the next read needs no entry. Its
     /// custom resource may be one of those that somebody creates and deletes without end.
     pub(super) fn is_absent_and_idle(&self) -> bool {
-        self.observation.is_absent() && self.writes.operation().is_none() && self.writes.delete().is_none()
+        self.observation.is(Stored::is_absent) && self.writes.operation().is_none() && self.writes.delete().is_none()
     }
 }
 

@@ -364,14 +364,9 @@ impl<C: Cloud> Observation<C> {
         self.observed.as_ref()?.found()
     }
 
-    /// Whether the resource was not there.
-    pub(super) fn is_absent(&self) -> bool {
-        self.observed.as_ref().is_some_and(Stored::is_absent)
-    }
-
-    /// Whether the last read or write failed.
-    pub(super) fn has_failed(&self) -> bool {
-        self.observed.as_ref().is_some_and(Stored::has_failed)
+    /// Whether this is true of what was last observed.
+    pub(super) fn is(&self, so: fn(&Stored<C>) -> bool) -> bool {
+        self.observed.as_ref().is_some_and(so)
     }
 
     /// What was last observed, while it is fresh.
