@@ -92,6 +92,11 @@ impl Slot {
         Self::of(Kind::VpcEndpoint, scope, Some(vpc), service_name)
     }
 
+    /// A further endpoint in a VPC to an endpoint service that has one already, by its id.
+    pub fn further_endpoint(scope: &Scope, vpc: &str, id: &str) -> Self {
+        Self::of(Kind::FurtherEndpoint, scope, Some(vpc), id)
+    }
+
     /// The records of these names in a hosted zone, written together. The names are whole, without a last dot.
     pub fn records(scope: &Scope, zone_id: &str, names: &[&str]) -> Self {
         let mut records: Vec<String> = names.iter().map(|name| name.to_ascii_lowercase()).collect();

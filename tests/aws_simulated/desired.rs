@@ -150,6 +150,7 @@ pub(crate) fn vpc_endpoint(service_name: &str, group: &str, subnets: &[&str]) ->
         zones,
         owner_tags: owner_tags(&[("AWSEndpointService", "private-router")], Precedence::HyperShift),
         client_token: ClientToken::new("token-of-the-endpoint").unwrap(),
+        kept: None,
     }
 }
 

@@ -64,6 +64,8 @@ struct Process {
     due: Instant,
     /// The fingerprint of the custom resource at the end of the last reconcile.
     last_fingerprint: String,
+    /// Whether it reconciles no more.
+    is_ended: bool,
     _identity: Identity,
 }
 
@@ -89,6 +91,7 @@ impl Process {
             cx: Context::new(role, "test", cluster.client(), cloud, metrics, resync),
             due: Instant::now(),
             last_fingerprint: String::new(),
+            is_ended: false,
             _identity: identity,
         }
     }
@@ -192,7 +195,7 @@ impl Life {
 
     /// The process that reconciles next: one that observes a change, else the one that is due first.
     async fn next(&self, cr: &AWSEndpointService) -> usize {
-        let changed = |process: &Process| process.last_fingerprint != process.fingerprint(cr);
+        let changed = |process: &Process| !process.is_ended && process.last_fingerprint != process.fingerprint(cr);
         if let Some(at) = self.processes.iter().position(changed) {
             return at;
         }
@@ -259,6 +262,13 @@ impl Life {
         *process = Process::new(role, &self.aws, &self.cluster);
         process.due = due;
         process.last_fingerprint = cr.map(|cr| process.fingerprint(&cr)).unwrap_or_default();
+    }
+
+    /// Lets no process of a role reconcile any more.
+    pub(crate) fn without(&mut self, role: Role) {
+        let process = &mut self.processes[usize::from(role == Role::Cpo)];
+        process.due = Instant::now() + Duration::from_secs(86_400);
+        process.is_ended = true;
     }
 
     /// Whether a condition of the custom resource is True.

@@ -103,6 +103,7 @@ impl Calls {
             Kind::EndpointConnections => self.endpoint_connections(reconcile, slot).await,
             Kind::SecurityGroup => self.security_group(reconcile, slot).await,
             Kind::VpcEndpoint => self.vpc_endpoint(reconcile, slot).await,
+            Kind::FurtherEndpoint => self.further_endpoint(reconcile, slot).await,
             Kind::Records => self.records(reconcile, slot).await,
         }
     }
@@ -113,6 +114,8 @@ impl CloudClient<Aws> for Calls {
         self.within_call_budget(reconcile, slot)?;
         let read = self.read(reconcile, slot).await;
         match &read {
+            // The slot has the id as its name.
+            Ok(_) if slot.kind() == Kind::FurtherEndpoint => {}
             Ok(body) => self.ids.note_shown(slot, Aws::instance(body)),
             Err(error) if error.class == Class::Gone => self.ids.note_missed(slot, Instant::now()),
             Err(_) => {}
@@ -143,7 +146,7 @@ impl CloudClient<Aws> for Calls {
             Kind::SecurityGroup => self.put_security_group(reconcile, target, body).await,
             Kind::VpcEndpoint => self.put_vpc_endpoint(reconcile, target, body).await,
             Kind::Records => self.put_records(reconcile, target, body).await,
-            Kind::LoadBalancer | Kind::EndpointConnections => Err(unsupported().into()),
+            Kind::LoadBalancer | Kind::EndpointConnections | Kind::FurtherEndpoint => Err(unsupported().into()),
         };
         if let Ok(Accepted { shown: Some(body), .. }) = &written {
             self.ids.note_shown(target.key, Aws::instance(body));
@@ -167,7 +170,7 @@ impl CloudClient<Aws> for Calls {
                 }
                 execution
             }
-            Kind::VpcEndpoint => {
+            Kind::VpcEndpoint | Kind::FurtherEndpoint => {
                 let id = self.id_of(target)?;
                 self.vpc_usage.forget(target.key.container().unwrap_or_default());
                 self.ec2.delete_endpoint(reconcile, &id).await?

@@ -55,6 +55,14 @@ impl Calls {
         Ok(body)
     }
 
+    /// Reads a further endpoint, by its id.
+    pub(super) async fn further_endpoint(&self, reconcile: Reconcile, slot: &Slot) -> Result<Value, AwsError> {
+        let found = self.ec2.endpoints(reconcile, &Selection::id(slot.name())).await?;
+        let is_it = |endpoint: &&Endpoint| endpoint.id == slot.name() && endpoint.state != EndpointState::Deleted;
+        let endpoint = found.iter().find(is_it).ok_or_else(AwsError::missing)?;
+        Ok(shown::vpc_endpoint(endpoint, &[]))
+    }
+
     /// Reads the endpoints in a VPC to an endpoint service, and now and then with them all others of the VPC, to count them.
     async fn endpoints_of_vpc(
         &self,

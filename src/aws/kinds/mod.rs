@@ -8,6 +8,7 @@ use hyperlink_engine::kind_rules::KindRules;
 pub mod allowed_principals;
 pub mod endpoint_connections;
 pub mod endpoint_service;
+pub mod further_endpoint;
 pub mod load_balancer;
 pub mod records;
 pub mod security_group;
@@ -68,6 +69,7 @@ kinds! {
     EndpointConnections => endpoint_connections "endpoint_connections",
     SecurityGroup => security_group "security_group",
     VpcEndpoint => vpc_endpoint "vpc_endpoint",
+    FurtherEndpoint => further_endpoint "further_vpc_endpoint",
     Records => records "records",
 }
 

@@ -67,6 +67,12 @@ impl Records {
             && self.leads_to(record, |value| value.eq_ignore_ascii_case(&self.target))
     }
 
+    /// Whether one of the records that the body shows leads to the target.
+    pub fn lead_to_target(&self, current: &Value) -> bool {
+        let is_target = |value: &str| value.eq_ignore_ascii_case(&self.target);
+        shown(current).values().any(|record| self.leads_to(record, is_target))
+    }
+
     /// Whether the record leads to an endpoint, this cluster's or another.
     fn leads_to_an_endpoint(&self, record: &Value) -> bool {
         let suffix = format!(".{}", self.endpoint_suffix.to_ascii_lowercase());

@@ -51,6 +51,8 @@ pub struct VpcEndpoint {
     pub owner_tags: OwnerTags,
     /// What makes a repeated create answer with the first result.
     pub client_token: ClientToken,
+    /// The id of the one that is kept where there are several, if that is known.
+    pub kept: Option<String>,
 }
 
 /// The DNS name by which the endpoint is reached: the regional one.
@@ -67,6 +69,11 @@ pub fn is_live(body: &Value) -> bool {
 /// The further endpoints to the same service.
 pub(crate) fn candidates(body: &Value) -> &[Value] {
     body["Candidates"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// All endpoints to the same service that a body shows.
+pub fn all_shown(body: &Value) -> impl Iterator<Item = &Value> + Clone {
+    std::iter::once(body).chain(candidates(body))
 }
 
 /// Whether only another endpoint can come to be connected.
@@ -95,12 +102,12 @@ impl Owned<Aws> for VpcEndpoint {
             && !self.owner_tags.deny(current)
     }
 
-    /// The first of several that is not another cluster's.
+    /// The one of several that is kept, else the first that is not another cluster's.
     fn own_part<'a>(&self, current: &'a Value) -> Cow<'a, Value> {
-        let candidates = candidates(current);
-        let mut all = std::iter::once(current).chain(candidates);
-        match all.find(|endpoint| self.is_owned(endpoint)) {
-            Some(own) if !candidates.is_empty() => {
+        let mut owned = all_shown(current).filter(|endpoint| self.is_owned(endpoint));
+        let is_kept = |endpoint: &&Value| self.kept.as_deref() == Some(text(endpoint, "Id"));
+        match owned.clone().find(is_kept).or_else(|| owned.next()) {
+            Some(own) if !candidates(current).is_empty() => {
                 let mut own = own.clone();
                 own.as_object_mut().map(|own| own.remove("Candidates"));
                 Cow::Owned(own)

@@ -1,6 +1,7 @@
 //! The controller of the HO role on AWS: the load balancer's side of a private path. It observes, plans, executes and
 //! reports.
 
+mod guests_side;
 mod inputs;
 mod observe;
 mod plan;

@@ -49,12 +49,12 @@ pub(super) async fn delete(
 
 /// The Events of a release after which nothing is left, as far as anything was read.
 pub(super) fn last_events(inputs: &EndpointServiceInputs, decision: &Decision) -> Vec<Event> {
-    match (&inputs.identity, &inputs.deleted_cluster) {
-        (Err(_), DeletedCluster::OfAnother) => vec![event::not_read::<Aws>(
-            "the ids that are known belong to another HostedCluster",
-        )],
-        (Err(_), DeletedCluster::Unknown) => vec![event::not_read::<Aws>("nothing tells which cluster it was of")],
-        _ if decision.steps.is_empty() => vec![event::not_read::<Aws>("nothing tells which load balancer it had")],
-        _ => event::released(decision),
-    }
+    let unread = match (&inputs.identity, &inputs.deleted_cluster) {
+        (Err(_), DeletedCluster::OfAnother) => "the ids that are known belong to another HostedCluster",
+        (Err(_), DeletedCluster::Unknown) => "nothing tells which cluster it was of",
+        _ if decision.steps.is_empty() => "nothing tells which load balancer it had",
+        _ => return event::released(decision),
+    };
+    let unread = event::not_read::<Aws>(unread);
+    std::iter::once(unread).chain(event::left(decision)).collect()
 }

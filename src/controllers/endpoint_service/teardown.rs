@@ -5,16 +5,15 @@
 //! names the cluster.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::plan::{Basis, MOST_FORMER};
-use super::service;
-use crate::api::markers::aws::{CPO_FINALIZER, SERVICES};
-use crate::api::markers::{CPO_INTENT, HO_INTENT};
-use crate::api::{AWSEndpointService, Reason, held_by};
+use super::{guests_side, service};
+use crate::api::markers::HO_INTENT;
+use crate::api::markers::aws::SERVICES;
+use crate::api::{AWSEndpointService, Reason};
 use crate::controllers::aws::lists::ServicesOf;
 use crate::controllers::aws::{Decision, Needs, Step};
 use crate::hypershift::aws::intent::HoIntent;
@@ -24,18 +23,16 @@ use crate::hypershift::intent;
 use crate::hypershift::names;
 use crate::hypershift::problem::Problem;
 
-/// The longest that role `ho` waits with a deletion while role `cpo` is at work.
-///
-/// Rule: X9 in `docs/compatibility.md`.
-const GUEST_FIRST: Duration = Duration::from_secs(300);
-
 /// The steps that delete what the custom resource has. It is released when nothing of it is left.
 pub(super) fn teardown(basis: Basis<'_>, now: Timestamp) -> Result<Decision, Needs> {
     // No condition is written either: the present refusal keeps the other role from what is not the cluster's.
     let Some(identity) = cluster_of(basis) else {
-        return Ok(Decision::default());
+        return Ok(Decision {
+            left_out: guests_side::left(basis.cr).into_iter().collect(),
+            ..Decision::default()
+        });
     };
-    if let Some(wait) = other_role_at_work(basis.cr, now) {
+    if let Some(wait) = guests_side::wait_to_begin(basis.cr, now) {
         let problem = Problem::new(Reason::Deleting, "the guest's side is being deleted first");
         return Ok(Decision::stuck(problem.requeue_after(wait)));
     }
@@ -46,6 +43,12 @@ pub(super) fn teardown(basis: Basis<'_>, now: Timestamp) -> Result<Decision, Nee
         decision.steps.push(step);
     }
     add_unnamed(basis, identity, &named, &mut decision)?;
+    if let Some(wait) = guests_side::wait_to_end(basis.cr, now).filter(|_| decision.nothing_left()) {
+        let problem = Problem::new(Reason::Deleting, "the guest's side is still being deleted").requeue_after(wait);
+        decision.requeue = problem.requeue();
+        decision.problem = Some(problem);
+    }
+    decision.left_out.extend(guests_side::left(basis.cr));
     Ok(decision)
 }
 
@@ -125,15 +128,6 @@ fn cluster_of<'a>(basis: Basis<'a>) -> Option<&'a Identity> {
         (Ok(identity), _) | (Err(_), DeletedCluster::Of(identity)) => Some(identity),
         (Err(_), DeletedCluster::OfAnother | DeletedCluster::Unknown) => None,
     }
-}
-
-fn other_role_at_work(cr: &AWSEndpointService, now: Timestamp) -> Option<Duration> {
-    let since = cr.metadata.deletion_timestamp.as_ref().map_or(now, |time| time.0);
-    let waited = Duration::try_from(now.duration_since(since)).unwrap_or_default();
-    let remaining = GUEST_FIRST.checked_sub(waited)?;
-    // HyperShift may have taken the finalizer away; the role goes on by what it has recorded.
-    let is_at_work = held_by(cr, CPO_FINALIZER) || cr.annotations().contains_key(CPO_INTENT);
-    (is_at_work && !remaining.is_zero()).then_some(remaining)
 }
 
 #[cfg(test)]

@@ -1,8 +1,5 @@
 //! What the CPO role does for an AWSEndpointService that is not deleted: security group, endpoint, records. Pure.
 
-use std::collections::BTreeSet;
-
-use ipnet::IpNet;
 use kube::ResourceExt;
 use serde_json::json;
 
@@ -14,8 +11,8 @@ use crate::api::{AWSEndpointService, Reason};
 use crate::aws::body::{state, texts};
 use crate::aws::cloud::{Aws, Observed};
 use crate::aws::kinds::Kind;
-use crate::aws::kinds::security_group::SecurityGroup;
-use crate::aws::kinds::vpc_endpoint::{VpcEndpoint, dns_name};
+use crate::aws::kinds::records::Records;
+use crate::aws::kinds::vpc_endpoint::dns_name;
 use crate::aws::region::Region;
 use crate::aws::slot::Slot;
 use crate::controllers::aws::{Decision, Facts, Needs, Step};
@@ -26,12 +23,14 @@ use crate::engine::resource::Owned;
 use crate::hypershift::aws::ids::service_id;
 use crate::hypershift::aws::intent::{CpoIntent, client_token, next_nonce};
 use crate::hypershift::aws::{names, problem};
-use crate::hypershift::identity::Identity;
 use crate::hypershift::intent::{self, OwnFields};
 use crate::hypershift::problem::Problem;
 
+mod owned;
 mod records;
+mod several;
 
+pub(super) use owned::{owned_endpoint, owned_group};
 pub(super) use records::{check_zone, known_names, outdates_records, released};
 
 /// The most endpoint services and zones of before that are recorded, or read: they change seldom, and the intent may
@@ -144,25 +143,32 @@ impl Building<'_> {
         }
         let former_remain = self.remove_former()?;
         let service = service_name(basis)?;
+        let slot = Slot::vpc_endpoint(&guest.account, &guest.vpc, service);
         let endpoint = match group {
-            Some(group) if !former_remain => self.endpoint(service, &group)?,
+            Some(group) if !former_remain => {
+                let zone = early.as_ref().and_then(|zone| zone.as_ref().ok());
+                let records = zone.map(|zone| records::to_endpoint(basis, guest, zone, &names));
+                self.endpoint(service, &group, records)?
+            }
             _ => {
-                let slot = Slot::vpc_endpoint(&guest.account, &guest.vpc, service);
                 let what = if former_remain {
                     "the endpoint of before to go"
                 } else {
                     "the security group"
                 };
-                self.decision.steps.push(Step::needs(Kind::VpcEndpoint, slot, what));
+                self.decision
+                    .steps
+                    .push(Step::needs(Kind::VpcEndpoint, slot.clone(), what));
                 None
             }
         };
-        self.records(&names, endpoint, early)
+        self.records(&names, endpoint, early)?;
+        self.delete_further(&slot)
     }
 
     /// Adds the step for the security group; its id, once it is ready.
     fn security_group(&mut self) -> Result<Option<String>, Stop> {
-        let desired = security_group(self.basis, self.guest)?;
+        let desired = owned::security_group(self.basis, self.guest)?;
         let step = ensure_present(&desired, self.basis.facts.read(Kind::SecurityGroup, &desired.slot)?);
         let id = step.ready().map(|body| Aws::instance(body).to_owned());
         if id.is_some() {
@@ -181,7 +187,7 @@ impl Building<'_> {
             if current.is_none() || current == Some(&former) {
                 continue;
             }
-            let owned = endpoint_of(basis, guest, &former);
+            let owned = owned::endpoint_of(basis, guest, &former);
             let step = ensure_absent(&owned, basis.facts.read(Kind::VpcEndpoint, owned.key())?);
             if !step.gone() && !step.left() {
                 remain = true;
@@ -192,9 +198,10 @@ impl Building<'_> {
     }
 
     /// Adds the step for the endpoint; its DNS name, once it is ready.
-    fn endpoint(&mut self, service: &str, group: &str) -> Result<Option<String>, Stop> {
+    fn endpoint(&mut self, service: &str, group: &str, records: Option<Records>) -> Result<Option<String>, Stop> {
         let Self { basis, guest, .. } = *self;
-        let mut desired = endpoint_of(basis, guest, service);
+        let mut desired = owned::endpoint_of(basis, guest, service);
+        desired.kept = several::kept(basis, &self.recorded, &desired, records)?;
         let observed = basis.facts.read(Kind::VpcEndpoint, &desired.slot)?;
         let found = observed.found().map(|body| desired.own_part(body));
         let attached = found
@@ -311,60 +318,6 @@ fn shown_service(basis: Basis<'_>) -> Option<&String> {
 fn service_name(basis: Basis<'_>) -> Result<&String, Problem> {
     let waiting = || Problem::new(Reason::Provisioning, "the endpoint waits for the endpoint service");
     shown_service(basis).ok_or_else(waiting)
-}
-
-/// The security group of a cluster's endpoint.
-fn security_group(basis: Basis<'_>, guest: &Guest) -> Result<SecurityGroup, Problem> {
-    let cr = basis.cr.name_any();
-    let parsed: Result<BTreeSet<IpNet>, _> = guest.networks.iter().map(|cidr| cidr.parse::<IpNet>()).collect();
-    let ranges = parsed.map_err(|_| {
-        let text = "networking.machineNetwork has a network that is not in CIDR notation";
-        Problem::new(Reason::InvalidSpec, text)
-    })?;
-    Ok(SecurityGroup {
-        ranges: ranges.iter().map(IpNet::trunc).collect(),
-        port: names::port(&cr),
-        ..owned_group(&guest.identity, (&guest.account, &guest.vpc), basis.cr)
-    })
-}
-
-/// What proves that a security group is the cluster's.
-pub(super) fn owned_group(
-    identity: &Identity,
-    (account, vpc): (&crate::aws::slot::Scope, &str),
-    cr: &AWSEndpointService,
-) -> SecurityGroup {
-    let name = names::security_group(&identity.infra_id, &cr.name_any());
-    let tags = &cr.spec.resource_tags;
-    SecurityGroup {
-        slot: Slot::security_group(account, vpc, &name),
-        owner_tags: names::security_group_tags(&identity.cluster_id, &identity.infra_id, &cr.name_any(), tags),
-        cluster_tag: names::cluster_tag(&identity.infra_id),
-        port: names::port(&cr.name_any()),
-        ranges: BTreeSet::new(),
-    }
-}
-
-/// What proves that an endpoint to this service is the cluster's.
-fn endpoint_of(basis: Basis<'_>, guest: &Guest, service: &str) -> VpcEndpoint {
-    owned_endpoint(&guest.identity, (&guest.account, &guest.vpc), service, basis.cr)
-}
-
-/// What proves that an endpoint to this service is the cluster's.
-pub(super) fn owned_endpoint(
-    identity: &Identity,
-    (account, vpc): (&crate::aws::slot::Scope, &str),
-    service: &str,
-    cr: &AWSEndpointService,
-) -> VpcEndpoint {
-    VpcEndpoint {
-        slot: Slot::vpc_endpoint(account, vpc, service),
-        security_group: String::new(),
-        subnets: BTreeSet::new(),
-        zones: Default::default(),
-        owner_tags: names::endpoint_tags(&identity.cluster_id, &cr.name_any(), &cr.spec.resource_tags),
-        client_token: client_token("", Kind::VpcEndpoint, ""),
-    }
 }
 
 /// The problem with an endpoint in a state in which it carries nothing, and that does not pass by itself soon.

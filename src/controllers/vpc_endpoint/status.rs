@@ -31,11 +31,12 @@ pub(super) fn after_build(cr: &AWSEndpointService, decision: &Decision, outcomes
     let endpoint = decision.steps.iter().rfind(|step| step.kind == Kind::VpcEndpoint);
     let named = endpoint.and_then(Step::ready).and_then(dns_name).is_some();
     let ready = named && records.is_none_or(|step| step.ready().is_some());
-    // Nothing is wrong with the path where a record that is not desired any more leads elsewhere, which is another's, or
-    // is in a zone of before.
+    // Nothing is wrong with the path where an endpoint too many stays, or where a record that is not desired any more
+    // leads elsewhere, which is another's, or is in a zone of before.
     let is_anothers = |step: &Step| {
         let other = records.filter(|own| own.key != step.key && step.kind == Kind::Records);
-        other.is_some_and(|own| step.left() || own.key.container() != step.key.container())
+        step.kind == Kind::FurtherEndpoint
+            || other.is_some_and(|own| step.left() || own.key.container() != step.key.container())
     };
     let steps = decision
         .steps

@@ -180,6 +180,38 @@ async fn hidden_endpoint_is_created_once_and_never_missed() {
     assert!(life.is_reachable());
 }
 
+/// Lists and reads by id hide it for so long that another one is created.
+#[rstest]
+#[tokio::test(start_paused = true)]
+async fn endpoint_that_shows_again_is_deleted_with_an_event(#[values(false, true)] is_restarted: bool) {
+    let mut life = Life::new();
+    life.until_available().await;
+    let body = "<DescribeVpcEndpointsResponse><vpcEndpointSet/></DescribeVpcEndpointsResponse>";
+    life.aws
+        .set_faults(&fault("/DescribeVpcEndpoints$", 1_000, &json!({ "body": body })));
+    life.aws.clear_journal();
+    while life.calls_of("CreateVpcEndpoint").is_empty() {
+        life.reconcile_next().await;
+    }
+    life.aws.set_faults(&json!([]));
+    if is_restarted {
+        life.restart(Role::Cpo);
+    }
+    life.cluster.take_events();
+    life.run_for(Duration::from_secs(1_800)).await;
+    let left = live(&life.aws, "vpc-endpoint");
+    assert_eq!(left.len(), 1, "{left:#?}");
+    let endpoint = life.cr().unwrap().status.unwrap().endpoint_id.unwrap();
+    assert!(left[0]["id"].as_str().unwrap().ends_with(&endpoint), "{endpoint}");
+    assert!(life.is_available() && life.is_reachable());
+    assert_eq!(life.calls_of("DeleteVpcEndpoints").len(), 1);
+    let events = life.cluster.take_events();
+    assert!(events.iter().any(|note| note.contains("one too many")), "{events:?}");
+    let before = life.aws.writes().len();
+    life.run_for(Duration::from_secs(3_600)).await;
+    assert_eq!(life.aws.writes().len(), before, "nothing is written at rest");
+}
+
 /// S16: somebody allows another principal, and removes ours.
 #[tokio::test(start_paused = true)]
 async fn principals_changed_by_hand_are_repaired_with_an_event() {
@@ -277,9 +309,48 @@ async fn stripped_finalizer_leaves_neither_group_nor_records() {
     let mut held = life.cr().unwrap().metadata.finalizers.unwrap_or_default();
     held.retain(|one| one != CPO_FINALIZER);
     life.cluster.forge(CR, &json!({"metadata": {"finalizers": held}}));
+    let began = life.aws.elapsed();
     life.run_for(Duration::from_secs(3_600)).await;
     assert!(life.cr().is_none());
     assert_eq!(life.remains(), empty);
+    assert!(life.aws.elapsed() - began < 400, "{} s", life.aws.elapsed() - began);
+}
+
+/// S21, S22: role `cpo` may not delete the security group, or runs no more.
+#[rstest]
+#[case::group_is_denied(true)]
+#[case::guests_side_runs_no_more(false)]
+#[tokio::test(start_paused = true)]
+async fn what_stays_without_a_finalizer_is_named_by_its_id(#[case] runs: bool) {
+    let mut life = Life::new();
+    life.until_available().await;
+    let denied = json!({"status": 403, "code": "UnauthorizedOperation"});
+    life.aws.set_faults(&fault("/DeleteSecurityGroup$", 1_000, &denied));
+    let group = life.cr().unwrap().status.unwrap().security_group_id.unwrap();
+    let long_ago = Timestamp::now() - jiff::SignedDuration::from_mins(11);
+    life.cluster.delete_at(CR, &long_ago.to_string());
+    let mut held = life.cr().unwrap().metadata.finalizers.unwrap_or_default();
+    held.retain(|one| one != CPO_FINALIZER);
+    life.cluster.forge(CR, &json!({"metadata": {"finalizers": held}}));
+    life.cluster.take_events();
+    if !runs {
+        life.without(Role::Cpo);
+    }
+    life.run_for(Duration::from_secs(3_600)).await;
+    assert!(life.cr().is_none(), "{:#}", life.cluster.get(CR).unwrap());
+    let events = life.cluster.take_events();
+    let named = events
+        .iter()
+        .filter(|note| note.contains("guest's side may be left") && note.contains(&group));
+    assert_eq!(
+        named.count(),
+        2,
+        "on the custom resource and on the HostedCluster: {events:?}"
+    );
+    assert!(
+        !events.iter().any(|note| note.contains("nothing of ours is left")),
+        "{events:?}"
+    );
 }
 
 /// S24: both sides are paused while the path is there; a deletion is not held up.

@@ -24,6 +24,7 @@ fn desired() -> VpcEndpoint {
         zones: BTreeMap::new(),
         owner_tags: OwnerTags::new("id", tags, &Tags::new(), Precedence::HyperShift),
         client_token: ClientToken::new("token").unwrap(),
+        kept: None,
     }
 }
 

@@ -1,8 +1,11 @@
+use std::time::Duration;
+
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::markers::aws::HO_FINALIZER;
+use crate::api::markers::CPO_INTENT;
+use crate::api::markers::aws::{CPO_FINALIZER, HO_FINALIZER};
 use crate::aws::api::error::AwsError;
 use crate::aws::cloud::Observed;
 use crate::aws::kinds::Kind;

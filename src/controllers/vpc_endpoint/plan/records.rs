@@ -10,6 +10,7 @@ use crate::aws::kinds::records::{Records, ReleasedRecords};
 use crate::aws::slot::{Scope, Slot};
 use crate::controllers::aws::{Needs, Step};
 use crate::controllers::event;
+use crate::controllers::vpc_endpoint::inputs::Guest;
 use crate::controllers::vpc_endpoint::zone;
 use crate::engine::failure::{Class, Failure as _};
 use crate::engine::plan::{ensure_absent, ensure_present};
@@ -66,6 +67,15 @@ pub(crate) fn released(
     }
 }
 
+/// The records of these names in a zone, which lead to an endpoint that is not known yet.
+pub(super) fn to_endpoint(basis: Basis<'_>, guest: &Guest, zone: &str, names: &[&str]) -> Records {
+    Records {
+        slot: Slot::records(&guest.zone_account, zone, names),
+        target: String::new(),
+        endpoint_suffix: endpoint_suffix(basis.region.partition()),
+    }
+}
+
 /// Checks that the operator's file allows records in a zone that was recorded.
 pub(crate) fn check_zone(basis: Basis<'_>, account: &Scope, zone: &str) -> Result<(), Problem> {
     const RECORDED: &str = "what was recorded";
@@ -111,11 +121,9 @@ impl Building<'_> {
         let Some(early) = early else {
             return Ok(());
         };
-        let suffix = endpoint_suffix(basis.region.partition());
         let mut desired = Records {
-            slot: Slot::records(&guest.zone_account, "", names),
             target: endpoint.clone().unwrap_or_default(),
-            endpoint_suffix: suffix,
+            ..to_endpoint(basis, guest, "", names)
         };
         let zone = match (early, &endpoint) {
             (Ok(zone), _) => zone,
