@@ -238,6 +238,8 @@ pub fn await_locks<R: ServedResource>(
 fn unread_list<R: ServedResource>(cx: &Context<R>, step: &Step<R::Cloud>, now: Instant) -> Option<Duration> {
     let key = step.key.to_string();
     match &step.why {
+        // The caller waits, whatever it asks for: who names something else each time has no more kept for each.
+        Why::Unread(error) if error.is_of_caller() => Some(error.delay(1)),
         Why::Unread(error) if error.class() != Class::Gone || step.found.is_some() => {
             let resource_unread = matches!(
                 cx.cloud.observations.fresh(&step.key, now),

@@ -40,6 +40,15 @@ const SHARED: u32 = 10;
 /// Budgets that are full again are dropped when this many are known.
 const SWEEP: usize = 1_024;
 
+/// A call that the budget does not allow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exhausted {
+    /// The wait until there are enough calls for a reconcile.
+    pub wait: Duration,
+    /// Whether the call before was allowed.
+    pub is_new: bool,
+}
+
 #[derive(Debug)]
 struct Bucket {
     /// The calls that are left, as of `at`.
@@ -100,8 +109,8 @@ impl CallBudgets {
     /// Takes one call from the budget of `address`; `shared`: of a resource that all clusters share.
     ///
     /// # Errors
-    /// None is left: the wait until there are enough for a reconcile.
-    pub fn take(&self, shared: bool, address: &str, now: Instant) -> Result<(), Duration> {
+    /// None is left.
+    pub fn take(&self, shared: bool, address: &str, now: Instant) -> Result<(), Exhausted> {
         let first = if shared { self.interval / SHARED } else { self.interval };
         let mut buckets = self.buckets();
         if buckets.len() >= SWEEP && !buckets.contains_key(address) {
@@ -124,10 +133,14 @@ impl CallBudgets {
             return Ok(());
         }
         bucket.refused_at = Some(now);
-        if !std::mem::replace(&mut bucket.refused, true) {
+        let is_new = !std::mem::replace(&mut bucket.refused, true);
+        if is_new {
             bucket.interval = (bucket.interval * 2).min(MAX_CALL_INTERVAL.max(first));
         }
-        Err(bucket.interval.mul_f64(CALLS_TO_WAIT_FOR - bucket.left))
+        Err(Exhausted {
+            wait: bucket.interval.mul_f64(CALLS_TO_WAIT_FOR - bucket.left),
+            is_new,
+        })
     }
 }
 
@@ -160,7 +173,7 @@ mod tests {
             let wait = loop {
                 match budgets.take(false, "/x", now) {
                     Ok(()) => allowed += 1,
-                    Err(wait) => break wait,
+                    Err(exhausted) => break exhausted.wait,
                 }
             };
             assert!(allowed >= 3, "{allowed}");
@@ -213,7 +226,7 @@ mod tests {
         while budgets.take(false, "/x", now).is_ok() {}
         assert!(budgets.take(false, "/y", now).is_ok());
         let refused = budgets.take(false, "/X", now).unwrap_err();
-        assert!(refused <= 6 * CALL_INTERVAL);
+        assert!(refused.wait <= 6 * CALL_INTERVAL && !refused.is_new, "{refused:?}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -23,8 +23,8 @@ pub struct KindRules<C: Cloud> {
     pub resync: Resync,
     /// The list that shows ready resources; none if no list is of use.
     pub list: Option<ListRules<C>>,
-    /// Whether the body of a ready resource shows all that decisions need. Else it is in progress, neither written nor
-    /// deleted.
+    /// Whether the body of a resource that is ready, or in progress, shows all that decisions need. Else nothing is known
+    /// of it, and it is neither written nor deleted.
     pub completed: fn(&Value) -> bool,
     /// Whether a ready resource does its work already. Else it is waited for if nothing about it differs.
     pub in_force: fn(&Value) -> bool,
@@ -46,7 +46,7 @@ pub struct KindRules<C: Cloud> {
     /// Whether a delete holds only for the version that was read: deleting it deletes what others put into it.
     pub delete_if_unchanged: bool,
     /// The time between the first two replacements of such a resource, which doubles with each; none if they are not
-    /// limited.
+    /// limited. One that is limited counts as failed only after a second read.
     pub replaced_after: Option<Duration>,
     /// Where the cloud takes one write at a time in the parent, how long a write takes there: writes are queued.
     pub queued_in_parent: Option<WriteTimes>,

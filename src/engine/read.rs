@@ -190,6 +190,11 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
         let completed = (kind.rules().completed)(&body);
         let in_force = (kind.rules().in_force)(&body);
         self.observations.shown(key);
+        let failed = state == Progress::Failed;
+        if let Some(wait) = self.observations.wait_to_confirm_failure(kind, key, failed, now) {
+            let error = C::Error::own(Class::Busy, "FailureNotConfirmed");
+            return self.read_failed(kind, key, error.with_retry_after(wait));
+        }
         if let Some(children) = kind.rules().children {
             self.observations.children_are(key, &children(&body));
         }
@@ -197,8 +202,10 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
         match (state, operation) {
             (Progress::Deleting, _) => self.in_progress(kind, key, observed, None),
             (_, Some(operation)) if operation.deletes => self.deleting(kind, key, &operation).await,
+            (Progress::InProgress | Progress::Ready, _) if !completed => {
+                self.in_progress(kind, key, Observed::Pending, None)
+            }
             (Progress::InProgress, _) => self.in_progress(kind, key, observed, None),
-            (Progress::Ready, _) if !completed => self.in_progress(kind, key, Observed::Pending, None),
             (Progress::Failed, Some(operation)) => match self.poll(kind, key, &operation).await {
                 Ok(OperationState::Failed(error)) => self.write_failed(kind, key, error),
                 _ => self.failed_state(kind, key, observed),

@@ -27,9 +27,15 @@ const LISTS: Limit = Limit {
     interval: LIST_EACH,
 };
 
+/// What is not asked for any more is dropped when this many are known: what waits may have been forgotten without an
+/// end.
+const SWEEP: usize = 1_024;
+
 #[derive(Debug)]
 struct Poll {
     since: Instant,
+    /// When it was last asked for.
+    asked: Instant,
     /// Something that is watched has changed since the last time.
     changed: bool,
     /// The value that it is polled with, where only a change of that counts.
@@ -81,10 +87,14 @@ impl Polls {
     fn next(&self, uid: &str, with: Option<&str>, first: Duration, now: Instant) -> Duration {
         let mut all = self.all();
         let known = all.remove(uid);
+        if all.len() >= SWEEP {
+            all.retain(|_, poll| now.saturating_duration_since(poll.asked) <= 2 * LONGEST_PAUSE);
+        }
         let unchanged = known.filter(|poll| poll.is_unchanged(with));
         let since = unchanged.map_or(now, |poll| poll.since);
         let poll = Poll {
             since,
+            asked: now,
             changed: false,
             with: with.map(str::to_owned),
         };
@@ -148,6 +158,19 @@ mod tests {
             wait.as_secs()
         };
         assert_eq!([at("a", 0), at("a", 40), at("b", 50), at("b", 90)], [10, 40, 10, 40]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_not_asked_for_any_more_is_dropped() {
+        let (polls, now) = (Polls::default(), Instant::now());
+        for number in 0..20_000 {
+            let at = now + Duration::from_secs(number);
+            polls.wait(&number.to_string(), Duration::from_secs(10), at);
+            polls.wait("lasting", Duration::from_secs(10), at);
+        }
+        assert!(polls.all().len() <= SWEEP + 1, "{}", polls.all().len());
+        let later = now + Duration::from_secs(20_000);
+        assert_eq!(polls.wait("lasting", Duration::from_secs(10), later), LONGEST_PAUSE);
     }
 
     #[tokio::test(start_paused = true)]

@@ -151,6 +151,7 @@ pub(crate) fn vpc_endpoint(service_name: &str, group: &str, subnets: &[&str]) ->
         owner_tags: owner_tags(&[("AWSEndpointService", "private-router")], Precedence::HyperShift),
         client_token: ClientToken::new("token-of-the-endpoint").unwrap(),
         kept: None,
+        may_be_refused: false,
     }
 }
 

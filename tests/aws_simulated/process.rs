@@ -147,7 +147,8 @@ impl Process {
         owned: &dyn Owned<Aws>,
         rule: impl Fn(&Observed) -> Step<Aws>,
     ) -> (Step<Aws>, Outcome<Aws>) {
-        let reconcile = Reconcile::begin();
+        // Each resource is another control plane's.
+        let reconcile = Reconcile::begin().on_behalf_of(&owned.key().to_string());
         let mut step = rule(&self.observe(reconcile, owned.kind(), owned.key()).await);
         if !invalidate_cached(std::slice::from_ref(&step), &self.observations, reconcile.began).is_empty() {
             step = rule(&self.observe(reconcile, owned.kind(), owned.key()).await);

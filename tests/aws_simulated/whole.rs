@@ -44,6 +44,7 @@ mod killed;
 mod lives;
 mod many;
 mod odd_input;
+mod one_by_one;
 mod orders;
 mod policies;
 mod reasons;
@@ -117,6 +118,7 @@ fn renamed(seed: &mut Value) {
     let text = seed.to_string().replace(LOAD_BALANCER, &name);
     let text = text.replace("subnet-1", "subnet-00000001");
     let text = text.replace("subnet-2", "subnet-00000002");
+    let text = text.replace("subnet-3", "subnet-00000003");
     *seed = serde_json::from_str(&text.replace("vpc-2", "vpc-00000002")).unwrap();
     seed["accounts"][1]["roles"] = json!([{"name": "cpo"}]);
 }

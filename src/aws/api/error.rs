@@ -202,6 +202,17 @@ impl AwsError {
         self.code == "IdempotentParameterMismatch"
     }
 
+    /// Whether AWS may refuse an endpoint because of one of its subnets: another one has its zone, the endpoint service
+    /// lacks the zone, or it is not known. The second code stands for much else.
+    pub(crate) fn may_refuse_a_subnet(&self) -> bool {
+        let codes = [
+            "DuplicateSubnetsInSameZone",
+            "InvalidParameter",
+            "InvalidSubnetID.NotFound",
+        ];
+        codes.iter().any(|code| code.eq_ignore_ascii_case(&self.code))
+    }
+
     /// Whether AWS says that the session has expired or is not known.
     pub(crate) fn refuses_session(&self) -> bool {
         REFUSED_SESSION.iter().any(|code| code.eq_ignore_ascii_case(&self.code))

@@ -1,6 +1,6 @@
 //! The calls to all accounts that a process calls, as the identity that the decision has named.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyperlink_engine::call_budget::CallBudgets;
@@ -113,6 +113,13 @@ impl Accounts {
     fn of_role(&self, role: &RoleArn) -> SessionCache {
         let base = Arc::new(self.sessions.clone());
         SessionCache::of_role(self.connection.clone(), base, role.clone(), SESSION_NAME)
+    }
+
+    /// The subnets that AWS has refused lately for the endpoint in a slot, and an empty text if it has refused several
+    /// together.
+    pub fn refused_subnets(&self, slot: &Slot) -> BTreeSet<String> {
+        let calls = self.calls(slot.scope());
+        calls.map(|calls| calls.refused_subnets(slot)).unwrap_or_default()
     }
 
     /// Notes the id of the resource in a slot, as it was recorded. A read decides whether it is right.

@@ -9,15 +9,17 @@ mod networks;
 mod principals;
 mod records;
 mod security_group;
+mod sent_changes;
 mod sent_principals;
 mod shown;
 mod tags;
 mod vpc_endpoint;
 pub mod vpc_usage;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hyperlink_engine::call_budget::CallBudgets;
+use hyperlink_engine::call_budget::{CallBudgets, Exhausted};
 use hyperlink_engine::client::{
     Accepted, CloudClient, Condition, Execution, OperationState, Reconcile, WriteError, WriteTarget,
 };
@@ -40,6 +42,7 @@ use crate::route53::Route53;
 use crate::slot::Slot;
 use given_ids::GivenIds;
 use load_balancer::JoinedReads;
+use sent_changes::SentChanges;
 use sent_principals::SentPrincipals;
 use vpc_usage::VpcUsage;
 
@@ -58,6 +61,7 @@ pub struct Calls {
     load_balancing: LoadBalancing,
     route53: Route53,
     ids: GivenIds,
+    sent_changes: SentChanges,
     sent_principals: SentPrincipals,
     joined_reads: JoinedReads,
     vpc_usage: VpcUsage,
@@ -72,6 +76,7 @@ impl Calls {
             load_balancing: LoadBalancing(client.clone()),
             route53: Route53(client.clone()),
             ids: GivenIds::default(),
+            sent_changes: SentChanges::default(),
             sent_principals: SentPrincipals::default(),
             joined_reads: JoinedReads::default(),
             vpc_usage: VpcUsage::default(),
@@ -88,6 +93,12 @@ impl Calls {
     /// Notes the id of the resource in a slot, as it was recorded. A read decides whether it is right.
     pub fn note_recorded(&self, slot: &Slot, id: &str) {
         self.ids.note_recorded(slot, id, Instant::now());
+    }
+
+    /// The subnets that AWS has refused lately for the endpoint in a slot, and an empty text if it has refused several
+    /// together.
+    pub fn refused_subnets(&self, slot: &Slot) -> BTreeSet<String> {
+        self.sent_changes.refused(slot, Instant::now())
     }
 
     /// The endpoints of the VPC that has most of those that count for AWS's quota; none while none were counted lately.
@@ -196,23 +207,22 @@ impl Calls {
     /// Takes a call from the caller's budget for this resource. Who names others' resources uses up none of theirs.
     fn within_call_budget(&self, reconcile: Reconcile, slot: &Slot) -> Result<(), AwsError> {
         let kind = slot.kind();
-        // One that is not known is searched in the list of the account: all that a caller may name share a budget.
-        let is_searched = kind == Kind::EndpointService && self.ids.shown(slot).is_none();
+        // One that no read has shown: all that a caller may name share a budget.
+        let is_searched = matches!(kind, Kind::EndpointService | Kind::VpcEndpoint) && self.ids.shown(slot).is_none();
         let name = if is_searched { String::new() } else { slot.to_string() };
         let address = format!("{:x} {} {name}", reconcile.caller, kind.label());
-        self.take_call(kind.rules().shared, &address).inspect_err(|_| {
+        self.take_call(kind.rules().shared, &address).map_err(|exhausted| {
             self.ec2.0.note_call_budget_exhausted(kind);
-            tracing::error!(kind = kind.label(), id = %slot, "call budget exhausted: not sent");
+            if exhausted.is_new {
+                tracing::error!(kind = kind.label(), id = %slot, "call budget exhausted: not sent");
+            }
+            not_sent(exhausted)
         })
     }
 
     /// Takes a call from the call budget of what has this address.
-    fn take_call(&self, shared: bool, address: &str) -> Result<(), AwsError> {
-        let taken = self.call_budgets.take(shared, address, Instant::now());
-        taken.map_err(|wait| AwsError {
-            retry_after: Some(wait),
-            ..AwsError::own(Class::Throttled, CALL_BUDGET_EXHAUSTED)
-        })
+    fn take_call(&self, shared: bool, address: &str) -> Result<(), Exhausted> {
+        self.call_budgets.take(shared, address, Instant::now())
     }
 
     /// The id of what a write goes to: of what was read, so that nothing that came in its place is written.
@@ -226,6 +236,14 @@ impl Calls {
         let service = slot.service().ok_or_else(unsupported)?;
         let id = self.ids.shown_anywhere(service);
         id.ok_or_else(|| AwsError::own(Class::Busy, SERVICE_NOT_READ))
+    }
+}
+
+/// The error of a call that the call budget does not allow.
+fn not_sent(exhausted: Exhausted) -> AwsError {
+    AwsError {
+        retry_after: Some(exhausted.wait),
+        ..AwsError::own(Class::Throttled, CALL_BUDGET_EXHAUSTED)
     }
 }
 

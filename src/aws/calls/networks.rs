@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use hyperlink_engine::client::Reconcile;
 
-use super::Calls;
+use super::{Calls, not_sent};
 use crate::api::error::AwsError;
 use crate::ec2::{Selection, filter};
 use crate::route53::hosted_zone::HostedZone;
@@ -29,7 +29,8 @@ impl Calls {
         subnets: &[String],
         vpc: &str,
     ) -> Result<HashMap<String, String>, AwsError> {
-        self.take_call(false, &format!("{:x} subnets {vpc}", reconcile.caller))?;
+        self.take_call(false, &format!("{:x} subnets {vpc}", reconcile.caller))
+            .map_err(not_sent)?;
         let filters = vec![("subnet-id".to_owned(), subnets.to_vec()), filter("vpc-id", vpc)];
         let found = self.ec2.subnets(reconcile, &Selection::Filters(filters)).await?;
         let zones = found.into_iter();

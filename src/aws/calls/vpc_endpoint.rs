@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use hyperlink_engine::client::{Execution, Reconcile, WriteTarget};
+use hyperlink_engine::client::{Execution, Reconcile, WriteError, WriteTarget};
 use hyperlink_engine::cloud::Key;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -98,7 +98,11 @@ impl Calls {
                 client_token: client_token(body)?,
                 tags: tags(body),
             };
-            let created = self.ec2.create_endpoint(reconcile, &new).await?;
+            let created = self.ec2.create_endpoint(reconcile, &new).await;
+            if let Err(error) = &created {
+                self.note_refusal(target.key, body, &new.subnet_ids, error);
+            }
+            let created = created?;
             self.vpc_usage.forget(&new.vpc_id);
             return Ok(put_to(shown::vpc_endpoint(&created, &[])));
         };
@@ -118,9 +122,35 @@ impl Calls {
             add_groups: missing_groups,
             remove_groups: Vec::new(),
         };
-        self.ec2.modify_endpoint(reconcile, &id, &changes).await?;
+        let (slot, now) = (target.key, Instant::now());
+        if self.sent_changes.is_taken(slot, &changes, now) {
+            return Ok(accepted(None, Execution::Running));
+        }
+        match self.ec2.modify_endpoint(reconcile, &id, &changes).await {
+            // All else is as it was, and the next decision leaves the subnet out.
+            Err(error) if self.note_refusal(slot, body, &changes.add_subnets, &error) => {}
+            Err(error) => return Err(error),
+            Ok(()) => self.sent_changes.note_taken(slot, changes, now),
+        }
         self.add_tags(reconcile, (found, body), true).await?;
         Ok(accepted(None, Execution::Running))
+    }
+
+    /// Notes that AWS refuses a subnet, or one of several, where nothing told that it takes them. Returns whether it does.
+    fn note_refusal(&self, slot: &Slot, body: &Value, subnets: &[String], error: &WriteError<AwsError>) -> bool {
+        let is_refused = match error {
+            WriteError::Failed(error) => body["MayBeRefused"] == true && error.may_refuse_a_subnet(),
+            WriteError::NotLeading => false,
+        };
+        let refused = match subnets {
+            [] => return false,
+            [one] => one,
+            _ => "",
+        };
+        if is_refused {
+            self.sent_changes.note_refused(slot, refused, Instant::now());
+        }
+        is_refused
     }
 }
 

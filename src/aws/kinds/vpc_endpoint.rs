@@ -2,7 +2,7 @@
 //!
 //! Body: `Id`, `State`, `ServiceName`, `VpcId`, `SubnetIds`, `GroupIds`, `DnsNames` (the regional name first), `Tags`,
 //! `Others`, the ids of further endpoints to the same service, which `Candidates` shows in the same way, and
-//! `TagsPending` where no tag is shown yet; to put, `SubnetZones` too, and `ClientToken`.
+//! `TagsPending` where no tag is shown yet; to put, `SubnetZones`, `MayBeRefused` and `ClientToken` too.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,6 +47,8 @@ pub struct VpcEndpoint {
     pub subnets: BTreeSet<String>,
     /// The zones of subnets, these and those that it has, as far as they are known.
     pub zones: BTreeMap<String, String>,
+    /// Whether nothing tells that AWS takes all subnets. Which it refuses is remembered then.
+    pub may_be_refused: bool,
     /// Its tags.
     pub owner_tags: OwnerTags,
     /// What makes a repeated create answer with the first result.
@@ -137,6 +139,7 @@ impl Resource<Aws> for VpcEndpoint {
             "VpcId": self.slot.container(),
             "SubnetIds": list(&self.subnets),
             "SubnetZones": self.zones,
+            "MayBeRefused": self.may_be_refused,
             "GroupIds": [self.security_group],
             "Tags": self.owner_tags.all(),
             "ClientToken": self.client_token.as_str(),

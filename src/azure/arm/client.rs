@@ -252,11 +252,13 @@ impl Client {
         let taken = self
             .call_budgets
             .take(kind.spec().rules.shared, address, Instant::now());
-        taken.map_err(|wait| {
+        taken.map_err(|exhausted| {
             self.counters.call_budget_exhausted(kind);
-            tracing::error!(kind = kind.label(), address, "call budget exhausted: not sent");
+            if exhausted.is_new {
+                tracing::error!(kind = kind.label(), address, "call budget exhausted: not sent");
+            }
             ArmError {
-                retry_after: Some(wait),
+                retry_after: Some(exhausted.wait),
                 ..ArmError::own(Class::Throttled, CALL_BUDGET_EXHAUSTED)
             }
         })

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::{Api, Resource, ResourceExt};
 
 use super::EndpointServiceController;
@@ -122,12 +122,17 @@ async fn read_service(
     let api: Api<Service> = Api::namespaced(kube.clone(), &cr.namespace().unwrap_or_default());
     let service = within(api.get_opt(&name)).await?;
     let owner = control_plane.and_then(|found| found.metadata.uid.as_ref());
+    // HyperShift deletes the control plane before the custom resources.
+    let is_owner = |reference: &OwnerReference| match owner {
+        Some(uid) => &reference.uid == uid,
+        None => reference.kind == HostedControlPlane::kind(&()),
+    };
     Ok(service.map(|service| {
         let owners = service.owner_references();
         let deleting = service.metadata.deletion_timestamp.is_some();
         let facts = ServiceFacts {
             uid: service.uid().unwrap_or_default(),
-            owned: owner.is_some_and(|uid| owners.iter().any(|reference| &reference.uid == uid)),
+            owned: owners.iter().any(is_owner),
             host_names: host_names(service),
         };
         (facts, deleting)

@@ -23,7 +23,7 @@ use crate::engine::plan::{Verb, ensure_present};
 use crate::engine::resource::Progress;
 use crate::hypershift::aws::ids::service_id;
 use crate::hypershift::aws::intent::{HoIntent, client_token, next_nonce};
-use crate::hypershift::aws::load_balancer_name::{Vouched, claimed, vouched};
+use crate::hypershift::aws::load_balancer_name::{Vouched, claimed, is_name, vouched};
 use crate::hypershift::aws::problem;
 use crate::hypershift::aws::subnet_ids::{self, DesiredSubnets, SubnetSources};
 use crate::hypershift::identity::Identity;
@@ -200,7 +200,10 @@ fn recorded(basis: Basis<'_>, identity: &Identity, name: &str) -> HoIntent {
     } else if !known.load_balancer.is_empty() {
         recorded.former_load_balancers.push(known.load_balancer);
     }
-    recorded.former_load_balancers.retain(|former| former != name);
+    // Whoever may write the annotation must not have texts without end searched for.
+    recorded
+        .former_load_balancers
+        .retain(|former| former != name && is_name(former));
     let more = recorded.former_load_balancers.len().saturating_sub(MOST_FORMER);
     recorded.former_load_balancers.drain(..more);
     recorded

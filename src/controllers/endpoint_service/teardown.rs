@@ -17,7 +17,7 @@ use crate::api::{AWSEndpointService, Reason};
 use crate::controllers::aws::lists::ServicesOf;
 use crate::controllers::aws::{Decision, Needs, Step};
 use crate::hypershift::aws::intent::HoIntent;
-use crate::hypershift::aws::load_balancer_name::of_host_name;
+use crate::hypershift::aws::load_balancer_name::{is_name, of_host_name};
 use crate::hypershift::identity::{DeletedCluster, Identity};
 use crate::hypershift::intent;
 use crate::hypershift::names;
@@ -104,7 +104,7 @@ fn load_balancers(basis: Basis<'_>) -> BTreeSet<String> {
         reported.chain([names::load_balancer(&service.uid)])
     });
     let all = named_load_balancers(cr).chain(service);
-    all.filter(|name| !name.is_empty()).collect()
+    all.filter(|name| is_name(name)).collect()
 }
 
 /// The names of load balancers in the intent and in the spec.

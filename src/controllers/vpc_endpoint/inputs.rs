@@ -1,5 +1,7 @@
 //! What a decision for the guest's side of an AWSEndpointService is made from, as Kubernetes shows it. Data only.
 
+use std::collections::BTreeSet;
+
 use crate::api::HostedControlPlane;
 use crate::api::hypershift::{AwsPlatform, ClusterSpec};
 use crate::aws::region::Region;
@@ -24,6 +26,8 @@ pub struct VpcEndpointInputs {
     pub guest: Result<Guest, Problem>,
     /// What the HostedCluster shows, where the process serves many control planes.
     pub vouched: Vouched,
+    /// The subnets that AWS has refused lately where nothing tells which it takes; an empty text for several together.
+    pub refused_subnets: BTreeSet<String>,
     /// Whether the path is not wanted any more: the control plane is being deleted, or is not private.
     pub is_unwanted: bool,
     /// Why the cluster is not to be touched now.

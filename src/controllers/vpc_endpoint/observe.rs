@@ -47,14 +47,19 @@ pub(super) async fn read_inputs(
         Ok(found) => Guest::of(found, &access, &controller.region),
         Err(problem) => Err(problem.clone()),
     };
-    if let Ok(guest) = &guest {
-        note_recorded(cx, cr, (guest, &controller.region), recorded.as_ref());
+    let slot = guest.as_ref().ok();
+    let slot = slot.and_then(|guest| endpoint_slot(cr, guest, &controller.region));
+    if let Some(slot) = &slot {
+        note_recorded(cx, cr, slot, recorded.as_ref());
     }
     let paused = found.and_then(|found| identity::paused(&found.spec, Timestamp::now()));
     Ok(VpcEndpointInputs {
         access,
         guest,
         vouched,
+        refused_subnets: slot
+            .map(|slot| cx.cloud.client.refused_subnets(&slot))
+            .unwrap_or_default(),
         is_unwanted: found.is_some_and(|found| is_unwanted(found, paused.is_some())),
         paused,
         paused_until: found.and_then(|found| found.spec.paused_until.clone()),
@@ -90,23 +95,22 @@ fn is_unwanted(found: &HostedControlPlane, is_paused: bool) -> bool {
     found.metadata.deletion_timestamp.is_some() || (!is_paused && is_public())
 }
 
+/// The slot of the endpoint to the endpoint service that the status shows.
+fn endpoint_slot(cr: &AWSEndpointService, guest: &Guest, region: &Region) -> Option<Slot> {
+    let service = cr.status.as_ref()?.endpoint_service_name.as_deref();
+    let service = service.filter(|name| service_id(name, region).is_some())?;
+    Some(Slot::vpc_endpoint(&guest.account, &guest.vpc, service))
+}
+
 /// Notes which endpoint the status or the intent names: AWS is asked about it by this id, too.
-fn note_recorded(
-    cx: &Context,
-    cr: &AWSEndpointService,
-    (guest, region): (&Guest, &Region),
-    recorded: Option<&CpoIntent>,
-) {
+fn note_recorded(cx: &Context, cr: &AWSEndpointService, slot: &Slot, recorded: Option<&CpoIntent>) {
     let status = cr.status.as_ref();
     let shown = status.and_then(|status| status.endpoint_id.as_deref());
     let endpoint = recorded
         .and_then(CpoIntent::endpoint_id)
         .or(shown.filter(|id| is_id("vpce", id)));
-    let service = status.and_then(|status| status.endpoint_service_name.as_deref());
-    let service = service.filter(|name| service_id(name, region).is_some());
-    if let Some((service, id)) = service.zip(endpoint) {
-        let slot = Slot::vpc_endpoint(&guest.account, &guest.vpc, service);
-        cx.cloud.client.note_recorded(&slot, id);
+    if let Some(id) = endpoint {
+        cx.cloud.client.note_recorded(slot, id);
     }
 }
 

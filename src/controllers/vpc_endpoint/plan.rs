@@ -18,7 +18,7 @@ use crate::aws::slot::Slot;
 use crate::controllers::aws::{Decision, Facts, Needs, Step};
 use crate::controllers::event;
 use crate::engine::cloud::Cloud;
-use crate::engine::plan::{ensure_absent, ensure_present};
+use crate::engine::plan::{Why, ensure_absent, ensure_present};
 use crate::engine::resource::Owned;
 use crate::hypershift::aws::ids::service_id;
 use crate::hypershift::aws::intent::{CpoIntent, client_token, next_nonce};
@@ -118,6 +118,27 @@ fn has_moved(basis: Basis<'_>, guest: &Guest) -> bool {
     })
 }
 
+/// What is known of the endpoints to endpoint services of before, the worst last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Former {
+    /// There is none of the cluster's.
+    Gone,
+    /// One cannot be read. That stops no repair, but no endpoint is created beside it.
+    Unread,
+    /// One is there.
+    There,
+}
+
+impl Former {
+    fn of(step: &Step) -> Self {
+        match step.why {
+            _ if step.gone() || step.left() => Self::Gone,
+            Why::Unread(_) => Self::Unread,
+            _ => Self::There,
+        }
+    }
+}
+
 /// A decision in the making.
 struct Building<'a> {
     basis: Basis<'a>,
@@ -141,17 +162,17 @@ impl Building<'_> {
         if let Some(Ok(zone)) = &early {
             self.recorded.enter_zone(zone);
         }
-        let former_remain = self.remove_former()?;
+        let former = self.remove_former()?;
         let service = service_name(basis)?;
         let slot = Slot::vpc_endpoint(&guest.account, &guest.vpc, service);
         let endpoint = match group {
-            Some(group) if !former_remain => {
+            Some(group) if former < Former::There && !(former == Former::Unread && self.is_to_create(&slot)?) => {
                 let zone = early.as_ref().and_then(|zone| zone.as_ref().ok());
                 let records = zone.map(|zone| records::to_endpoint(basis, guest, zone, &names));
                 self.endpoint(service, &group, records)?
             }
             _ => {
-                let what = if former_remain {
+                let what = if former > Former::Gone {
                     "the endpoint of before to go"
                 } else {
                     "the security group"
@@ -178,23 +199,34 @@ impl Building<'_> {
         Ok(id)
     }
 
-    /// Adds the steps that delete endpoints to the endpoint services of before. Returns whether one is left.
-    fn remove_former(&mut self) -> Result<bool, Needs> {
+    /// Adds the steps that delete endpoints to the endpoint services of before. One that surely has none is forgotten: it
+    /// would be read for ever.
+    fn remove_former(&mut self) -> Result<Former, Needs> {
         let Self { basis, guest, .. } = *self;
         let current = shown_service(basis);
-        let mut remain = false;
+        let mut all = Former::Gone;
         for former in self.recorded.endpoint_service_names.clone() {
             if current.is_none() || current == Some(&former) {
                 continue;
             }
             let owned = owned::endpoint_of(basis, guest, &former);
             let step = ensure_absent(&owned, basis.facts.read(Kind::VpcEndpoint, owned.key())?);
-            if !step.gone() && !step.left() {
-                remain = true;
+            // Until no zone of before is left, the name proves that a record there is the cluster's.
+            let is_over = basis.facts.surely_gone.contains(&step.key) && self.recorded.former_zones.is_empty();
+            if step.gone() && is_over {
+                self.recorded.endpoint_service_names.retain(|name| *name != former);
+                self.decision.forgets = true;
+                continue;
             }
+            all = all.max(Former::of(&step));
             self.decision.steps.push(step);
         }
-        Ok(remain)
+        Ok(all)
+    }
+
+    /// Whether the endpoint is not there yet.
+    fn is_to_create(&self, slot: &Slot) -> Result<bool, Needs> {
+        Ok(*self.basis.facts.read(Kind::VpcEndpoint, slot)? == Observed::Absent)
     }
 
     /// Adds the step for the endpoint; its DNS name, once it is ready.
@@ -217,6 +249,7 @@ impl Building<'_> {
         desired.subnets = chosen.ids;
         self.tell_left_out(chosen.left_out, !chosen.provisional);
         desired.zones = chosen.zones;
+        desired.may_be_refused = chosen.may_be_refused;
         let uid = basis.cr.uid().unwrap_or_default();
         desired.client_token = client_token(&uid, Kind::VpcEndpoint, &self.recorded.endpoint_nonce);
         let step = ensure_present(&desired, observed);

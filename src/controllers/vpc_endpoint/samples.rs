@@ -94,6 +94,7 @@ impl Sample {
                 guest: Guest::of(&control_plane(&json!({})), &own(), &region),
                 access: own(),
                 vouched: Vouched::default(),
+                refused_subnets: Default::default(),
                 is_unwanted: false,
                 paused: None,
                 paused_until: None,

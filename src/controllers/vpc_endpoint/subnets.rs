@@ -26,6 +26,8 @@ pub(super) struct ChosenSubnets {
     pub(super) left_out: Vec<String>,
     /// Whether a later read may show that others are left out.
     pub(super) provisional: bool,
+    /// Whether nothing tells that AWS takes them all.
+    pub(super) may_be_refused: bool,
 }
 
 /// The subnets for an endpoint that has `attached` now.
@@ -43,10 +45,44 @@ pub(super) fn choose(basis: Basis<'_>, guest: &Guest, attached: &BTreeSet<String
         vpc: guest.vpc.clone(),
         subnets: named.union(attached).cloned().collect(),
     };
-    match basis.facts.subnet_zones(&question)? {
-        Ok(zones) => Ok(by_zone(&named, attached, zones, service_zones(basis.cr).as_ref())?),
-        Err(error) => Ok(without_zones(&named, attached, error)?),
+    let refused = &basis.inputs.refused_subnets;
+    match (basis.facts.subnet_zones(&question)?, service_zones(basis.cr)) {
+        (Ok(zones), Some(served)) => Ok(by_zone(&named, attached, zones, Some(&served))?),
+        (Ok(zones), None) => {
+            let mut chosen = by_zone(&named, attached, zones, None)?;
+            chosen.may_be_refused = true;
+            if chosen.provisional || refused.is_empty() {
+                return Ok(chosen);
+            }
+            Ok(one_more(chosen, attached, refused)?)
+        }
+        (Err(error), _) if error.class == Class::Denied => Ok(one_more(unzoned(named), attached, refused)?),
+        (Err(error), _) => Ok(without_zones(&named, attached, error)?),
     }
+}
+
+/// Of these subnets those that are attached, and one more, until AWS has taken or refused each: it refuses the whole call
+/// for one whose zone another one has, or the endpoint service lacks.
+fn one_more(
+    mut chosen: ChosenSubnets,
+    attached: &BTreeSet<String>,
+    refused: &BTreeSet<String>,
+) -> Result<ChosenSubnets, Problem> {
+    let others: BTreeSet<String> = chosen.ids.difference(attached).cloned().collect();
+    let is_refused = |id: &&String| refused.contains(*id);
+    let text = |id: &String| {
+        format!("AWS refuses {id}: another subnet has its zone, the load balancer is not in it, or it is not known")
+    };
+    chosen.left_out.extend(others.iter().filter(is_refused).map(text));
+    chosen.ids.retain(|id| attached.contains(id));
+    let mut untried = others.iter().filter(|id| !is_refused(id));
+    chosen.ids.extend(untried.next().cloned());
+    if chosen.ids.is_empty() {
+        return Err(problem::no_subnet_serves(true, &chosen.left_out));
+    }
+    chosen.provisional = untried.next().is_some();
+    chosen.may_be_refused = true;
+    Ok(chosen)
 }
 
 /// The subnets that role `ho` names, without what is no id.
@@ -111,31 +147,27 @@ fn by_zone(
         ids: chosen.into_values().cloned().collect(),
         zones: zones.iter().map(|(id, zone)| (id.clone(), zone.clone())).collect(),
         left_out,
-        provisional: false,
+        ..ChosenSubnets::default()
     })
 }
 
-/// The subnets where AWS does not tell their zones. Two of one zone would be refused, so what is attached and still
-/// named stays, and else it is one.
+/// The subnets while their zones cannot be read: what is attached and still named stays.
 fn without_zones(
     named: &BTreeSet<String>,
     attached: &BTreeSet<String>,
     error: &AwsError,
 ) -> Result<ChosenSubnets, Problem> {
-    let mut ids: BTreeSet<String> = named.intersection(attached).cloned().collect();
+    let ids: BTreeSet<String> = named.intersection(attached).cloned().collect();
     if ids.is_empty() {
-        if error.class != Class::Denied {
-            let problem = Problem::unread(Reason::NoSubnets, "the zones of the subnets", error);
-            return Err(problem.requeue_after(error.delay(1)));
-        }
-        ids.extend(named.first().cloned());
+        let problem = Problem::unread(Reason::NoSubnets, "the zones of the subnets", error);
+        return Err(problem.requeue_after(error.delay(1)));
     }
     let others = named
         .difference(&ids)
         .map(|id| format!("the zone of {id} cannot be read"));
     Ok(ChosenSubnets {
         left_out: others.collect(),
-        provisional: error.class != Class::Denied,
+        provisional: true,
         ..unzoned(ids)
     })
 }
@@ -183,33 +215,48 @@ mod tests {
     }
 
     #[test]
-    fn subnets_whose_zones_cannot_be_read_are_named() {
-        let error = AwsError::own(Class::Denied, "X");
-        let chosen = without_zones(&set("a,b"), &set("b"), &error).unwrap();
-        assert_eq!(chosen.left_out, ["the zone of a cannot be read"]);
-        assert!(!chosen.provisional);
-    }
-
-    #[test]
     fn answer_that_is_not_of_now_ends_no_problem() {
         let error = AwsError::own(Class::Throttled, "X");
-        assert!(without_zones(&set("a,b"), &set("b"), &error).unwrap().provisional);
+        let chosen = without_zones(&set("a,b"), &set("b"), &error).unwrap();
+        assert!(chosen.provisional && chosen.left_out == ["the zone of a cannot be read"]);
         let zones = HashMap::from([("a".to_owned(), "az1".to_owned())]);
         assert!(by_zone(&set("a,x"), &set("x"), &zones, None).unwrap().provisional);
         assert!(!by_zone(&set("a,x"), &set("a"), &zones, None).unwrap().provisional);
     }
 
     #[rstest]
-    #[case::attached_stay("a,b", "b", Class::Down, Ok("b"))]
-    #[case::denied("a,b", "", Class::Denied, Ok("a"))]
-    #[case::unread("a,b", "", Class::Down, Err(Reason::NoSubnets))]
+    #[case::attached_stay("a,b", "b", Ok("b"))]
+    #[case::none_is_attached("a,b", "", Err(Reason::NoSubnets))]
     fn zones_that_cannot_be_read_break_no_endpoint(
         #[case] named: &str,
         #[case] attached: &str,
-        #[case] class: Class,
         #[case] expected: Result<&str, Reason>,
     ) {
-        let chosen = without_zones(&set(named), &set(attached), &AwsError::own(class, "X"));
+        let chosen = without_zones(&set(named), &set(attached), &AwsError::own(Class::Down, "X"));
+        assert_eq!(chosen.map(|chosen| chosen.ids).map_err(|p| p.reason), expected.map(set));
+    }
+
+    #[rstest]
+    #[case::first("a,b,c", "", "", Ok("a"), 0, true)]
+    #[case::one_more("a,b,c", "a", "", Ok("a,b"), 0, true)]
+    #[case::last("a,b,c", "a,b", "", Ok("a,b,c"), 0, false)]
+    #[case::refused("a,b,c", "a", "b", Ok("a,c"), 1, false)]
+    #[case::no_more("a,b,c", "a", "b,c", Ok("a"), 2, false)]
+    #[case::attached_all_the_same("a,b", "a", "a,b", Ok("a"), 1, false)]
+    #[case::none_is_taken("a,b", "", "a,b", Err(Reason::NoCommonZone), 0, false)]
+    fn subnets_of_which_nothing_is_known_are_tried_one_by_one(
+        #[case] named: &str,
+        #[case] attached: &str,
+        #[case] refused: &str,
+        #[case] expected: Result<&str, Reason>,
+        #[case] left_out: usize,
+        #[case] provisional: bool,
+    ) {
+        let chosen = one_more(unzoned(set(named)), &set(attached), &set(refused));
+        let counts = chosen
+            .as_ref()
+            .map(|chosen| (chosen.left_out.len(), chosen.provisional));
+        assert_eq!(counts.unwrap_or_default(), (left_out, provisional));
         assert_eq!(chosen.map(|chosen| chosen.ids).map_err(|p| p.reason), expected.map(set));
     }
 }

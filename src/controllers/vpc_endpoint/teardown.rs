@@ -146,11 +146,11 @@ fn add_records(
     if names.is_empty() {
         return Ok(());
     }
+    let stay = |zone: &str, why: &str| format!("records {} may stay in hosted zone {zone}: {why}", names.join(", "));
     for (account, zone) in remains.zones.union(&remains.former_zones) {
         let is_former = !remains.zones.contains(&(account.clone(), zone.clone()));
         if is_former && let Err(problem) = check_zone(basis, account, zone) {
-            let what = format!("records {} may stay in hosted zone {zone}", names.join(", "));
-            decision.left_out.push(format!("{what}: {}", problem.message));
+            decision.left_out.push(stay(zone, &problem.message));
             continue;
         }
         let slot = Slot::records(account, zone, &names);
@@ -162,6 +162,10 @@ fn add_records(
         // A zone that the policies name no more is denied; in one that is gone there is nothing to delete.
         let is_denied = matches!(observed, Observed::ReadFailed(error) if error.class == Class::Denied);
         if is_denied && zone::is_gone(basis, account, zone, &names)? {
+            continue;
+        }
+        if is_denied && is_former {
+            decision.left_out.push(stay(zone, "AWS denies access"));
             continue;
         }
         decision.steps.push(ensure_absent(&released, observed));

@@ -1,4 +1,5 @@
-//! How often a resource was replaced: one that fails again and again is not worth a new one each time.
+//! Whether a resource that fails is replaced: one wrong read is no reason, and one that fails again and again is not worth
+//! a new one each time.
 
 use std::time::Duration;
 
@@ -14,6 +15,8 @@ pub(super) struct Replacements {
     last: Option<Instant>,
     /// How often it was replaced in a row.
     in_a_row: u32,
+    /// Since when every read has shown that it has failed.
+    failed_since: Option<Instant>,
 }
 
 impl Replacements {
@@ -34,6 +37,17 @@ impl Replacements {
         next.checked_duration_since(now).filter(|wait| !wait.is_zero())
     }
 
+    /// Notes what a read shows. Returns the wait until the second read, `apart` after the first, that has to confirm that
+    /// it has failed; none if it has not, or that counts already.
+    pub(super) fn note_read(&mut self, has_failed: bool, apart: Duration, now: Instant) -> Option<Duration> {
+        if !has_failed {
+            self.failed_since = None;
+            return None;
+        }
+        let counts_at = *self.failed_since.get_or_insert(now) + apart;
+        counts_at.checked_duration_since(now).filter(|wait| !wait.is_zero())
+    }
+
     fn wait_after(&self, first: Duration) -> Duration {
         first * 2_u32.pow(self.in_a_row.saturating_sub(1).min(MOST_DOUBLINGS))
     }
@@ -44,6 +58,18 @@ mod tests {
     use super::*;
 
     const FIRST: Duration = Duration::from_secs(600);
+
+    #[tokio::test(start_paused = true)]
+    async fn failure_counts_when_two_reads_show_it() {
+        let (mut replaced, now) = (Replacements::default(), Instant::now());
+        let apart = Duration::from_secs(10);
+        let mut wait = |has_failed, second| {
+            let wait = replaced.note_read(has_failed, apart, now + Duration::from_secs(second));
+            wait.map_or(0, |wait| wait.as_secs())
+        };
+        assert_eq!([wait(true, 0), wait(true, 4), wait(false, 8)], [10, 6, 0]);
+        assert_eq!([wait(true, 20), wait(true, 30), wait(true, 40)], [10, 0, 0]);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn replacement_that_does_not_help_comes_ever_later() {

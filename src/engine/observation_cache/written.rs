@@ -126,6 +126,21 @@ impl<C: Cloud> ObservationCache<C> {
         }
     }
 
+    /// Notes what a read shows of a resource that is replaced when it has failed. Returns the wait until the second read
+    /// that has to confirm that; none if it has not failed, or that counts already.
+    pub fn wait_to_confirm_failure(
+        &self,
+        kind: C::Kind,
+        key: &C::Key,
+        has_failed: bool,
+        now: Instant,
+    ) -> Option<Duration> {
+        kind.rules().replaced_after?;
+        self.update(kind, key, now, |entry| {
+            entry.replacements.note_read(has_failed, C::MISSED, now)
+        })
+    }
+
     /// How long until the resource may be replaced; it is read again then. None: at once.
     pub fn wait_to_replace(&self, kind: C::Kind, key: &C::Key, now: Instant) -> Option<Duration> {
         let first = kind.rules().replaced_after?;

@@ -63,9 +63,17 @@ pub fn of_host_name(host_name: &str, region: &Region) -> Option<String> {
     let end = format!(".elb.{}.{}", region.name(), region.partition().dns_suffix());
     let label = host_name.strip_suffix(&end)?;
     let name = label.rsplit_once('-').map_or(label, |(name, _)| name);
-    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    let is_name = (1..=LONGEST).contains(&name.len()) && !name.starts_with('-') && !name.ends_with('-');
-    (is_name && label.chars().all(allowed)).then(|| name.to_owned())
+    (is_name(name) && label.chars().all(is_allowed)).then(|| name.to_owned())
+}
+
+/// Whether a load balancer may have this name.
+pub fn is_name(name: &str) -> bool {
+    let has_length = (1..=LONGEST).contains(&name.len());
+    has_length && !name.starts_with('-') && !name.ends_with('-') && name.chars().all(is_allowed)
+}
+
+fn is_allowed(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '-'
 }
 
 /// The name of the load balancer of a Service with these host names: the first that is one of a load balancer.

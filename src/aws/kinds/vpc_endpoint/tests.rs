@@ -22,6 +22,7 @@ fn desired() -> VpcEndpoint {
         security_group: "sg-1".to_owned(),
         subnets: set(&["subnet-a"]),
         zones: BTreeMap::new(),
+        may_be_refused: false,
         owner_tags: OwnerTags::new("id", tags, &Tags::new(), Precedence::HyperShift),
         client_token: ClientToken::new("token").unwrap(),
         kept: None,

@@ -66,6 +66,7 @@ pub(crate) fn owned_endpoint(
         security_group: String::new(),
         subnets: BTreeSet::new(),
         zones: Default::default(),
+        may_be_refused: false,
         owner_tags: names::endpoint_tags(&identity.cluster_id, &cr.name_any(), &cr.spec.resource_tags),
         client_token: client_token("", Kind::VpcEndpoint, ""),
         kept: None,

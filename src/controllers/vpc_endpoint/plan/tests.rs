@@ -2,6 +2,7 @@ use rstest::rstest;
 use serde_json::Value;
 
 use super::*;
+use crate::api::markers::aws::SERVICE_ZONES;
 use crate::aws::api::error::AwsError;
 use crate::controllers::aws::lists::ListNeed;
 use crate::controllers::facts::Need;
@@ -42,6 +43,8 @@ fn put(decision: &Decision, kind: Kind) -> Value {
 /// A guest with its security group and one zone, and no endpoint.
 fn prepared() -> Sample {
     let mut sample = Sample::new();
+    let zones = "use1-az1,use1-az2".to_owned();
+    sample.cr.annotations_mut().insert(SERVICE_ZONES.to_owned(), zones);
     sample.shows(group_slot(), group());
     sample.has_zones(&[(ZONE, "example.hypershift.local")]);
     sample.observes(endpoint_slot(SERVICE), Observed::Absent);

@@ -1,0 +1,121 @@
+//! Which changes to endpoints were sent lately: one that describe calls do not show yet is not sent again, and a subnet
+//! that AWS has refused is left out for a while.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::ec2::EndpointChanges;
+use crate::slot::Slot;
+
+/// How long describe calls may not show a change yet.
+///
+/// Source: <https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html>
+const SHOWS_LATE: Duration = Duration::from_secs(60);
+
+/// How long a subnet is left out that AWS has refused: the load balancer may come to its zone.
+const REFUSED_FOR: Duration = Duration::from_secs(3_600);
+
+/// The most subnets of one endpoint that are remembered: more than a custom resource names at a time.
+const MOST_REFUSED: usize = 40;
+
+/// What was sent for one endpoint.
+#[derive(Debug, Default)]
+struct Sent {
+    last: Option<(EndpointChanges, Instant)>,
+    refused: HashMap<String, Instant>,
+}
+
+impl Sent {
+    fn forget_old(&mut self, now: Instant) {
+        self.last
+            .take_if(|(_, at)| now.saturating_duration_since(*at) >= SHOWS_LATE);
+        self.refused
+            .retain(|_, at| now.saturating_duration_since(*at) < REFUSED_FOR);
+    }
+}
+
+/// The changes that were sent, by slot.
+#[derive(Debug, Default)]
+pub(super) struct SentChanges(Mutex<HashMap<Slot, Sent>>);
+
+impl SentChanges {
+    fn all(&self, now: Instant) -> MutexGuard<'_, HashMap<Slot, Sent>> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, sent| {
+            sent.forget_old(now);
+            sent.last.is_some() || !sent.refused.is_empty()
+        });
+        all
+    }
+
+    /// Whether AWS took these very changes just now.
+    pub(super) fn is_taken(&self, slot: &Slot, changes: &EndpointChanges, now: Instant) -> bool {
+        let all = self.all(now);
+        let last = all.get(slot).and_then(|sent| sent.last.as_ref());
+        last.is_some_and(|(last, _)| last == changes)
+    }
+
+    /// Notes that AWS took these changes.
+    pub(super) fn note_taken(&self, slot: &Slot, changes: EndpointChanges, now: Instant) {
+        self.all(now).entry(slot.clone()).or_default().last = Some((changes, now));
+    }
+
+    /// Notes that AWS refused a subnet; an empty text is for several together.
+    pub(super) fn note_refused(&self, slot: &Slot, subnet: &str, now: Instant) {
+        let mut all = self.all(now);
+        let refused = &mut all.entry(slot.clone()).or_default().refused;
+        if refused.len() < MOST_REFUSED {
+            refused.insert(subnet.to_owned(), now);
+        }
+    }
+
+    /// The subnets that AWS has refused lately, and an empty text if it has refused several together.
+    pub(super) fn refused(&self, slot: &Slot, now: Instant) -> BTreeSet<String> {
+        let all = self.all(now);
+        let refused = all.get(slot).map(|sent| sent.refused.keys().cloned());
+        refused.into_iter().flatten().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slot::Scope;
+
+    fn slot() -> Slot {
+        Slot::vpc_endpoint(&Scope::own("444455556666", "us-east-1"), "vpc-1", "service")
+    }
+
+    fn adding(subnet: &str) -> EndpointChanges {
+        EndpointChanges {
+            add_subnets: vec![subnet.to_owned()],
+            ..EndpointChanges::default()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn change_that_shows_late_is_not_sent_again_for_a_minute() {
+        let (sent, now) = (SentChanges::default(), Instant::now());
+        assert!(!sent.is_taken(&slot(), &adding("a"), now));
+        sent.note_taken(&slot(), adding("a"), now);
+        let at = |changes: &EndpointChanges, second| sent.is_taken(&slot(), changes, now + Duration::from_secs(second));
+        assert!(at(&adding("a"), 59) && !at(&adding("b"), 59) && !at(&adding("a"), 60));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refused_subnet_is_left_out_for_an_hour() {
+        let (sent, now) = (SentChanges::default(), Instant::now());
+        for number in 0..1_000 {
+            sent.note_refused(&slot(), &number.to_string(), now);
+        }
+        assert_eq!(
+            sent.refused(&slot(), now + Duration::from_secs(3_599)).len(),
+            MOST_REFUSED
+        );
+        assert_eq!(sent.refused(&slot(), now + REFUSED_FOR).len(), 0);
+        assert!(sent.all(now + REFUSED_FOR).is_empty());
+    }
+}
