@@ -50,6 +50,7 @@ mod policies;
 mod reasons;
 mod restarted;
 mod sessions;
+mod shown_late;
 mod states;
 mod tokens;
 mod unnamed;

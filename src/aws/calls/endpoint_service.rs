@@ -1,10 +1,14 @@
 //! Endpoint services are read by id once that is known, and else searched in the list of the account: AWS has no filter
 //! by load balancer.
 
-use hyperlink_engine::client::{Reconcile, WriteTarget};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use hyperlink_engine::client::{Reconcile, WriteError, WriteTarget};
 use hyperlink_engine::cloud::Key;
 use hyperlink_engine::failure::Class;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::{Calls, Written, client_token, put_to, shown};
 use crate::api::error::AwsError;
@@ -13,6 +17,11 @@ use crate::cloud::Aws;
 use crate::ec2::{EndpointService, NewEndpointService, Selection, ServiceChanges, ServiceState};
 use crate::kinds::load_balancer::name_in_arn;
 use crate::slot::Slot;
+
+/// How long it is remembered that AWS denied to change endpoint services. Somebody may allow it later.
+///
+/// Rule: X16 in `docs/compatibility.md`.
+const DENIED_FOR: Duration = Duration::from_secs(3_600);
 
 impl Calls {
     /// Reads the endpoint service of a load balancer. What a recorded id does not show is searched.
@@ -76,12 +85,49 @@ impl Calls {
                 acceptance_required: body["AcceptanceRequired"].as_bool(),
                 ..ServiceChanges::default()
             };
-            self.ec2.modify_endpoint_service(reconcile, &id, &changes).await?;
+            self.change_endpoint_service(reconcile, &id, &changes).await?;
         }
         let mut changed = found.clone();
         changed["AcceptanceRequired"] = body["AcceptanceRequired"].clone();
         changed["Tags"] = json!(self.add_tags(reconcile, (found, body), is_changed).await?);
         Ok(put_to(changed))
+    }
+}
+
+impl Calls {
+    /// Changes an endpoint service, unless that was denied lately: HyperShift's own policies do not allow it.
+    async fn change_endpoint_service(
+        &self,
+        reconcile: Reconcile,
+        id: &str,
+        changes: &ServiceChanges,
+    ) -> Result<(), WriteError<AwsError>> {
+        if let Some(error) = self.denied_change.lately(Instant::now()) {
+            return Err(error.into());
+        }
+        let changed = self.ec2.modify_endpoint_service(reconcile, id, changes).await;
+        if let Err(WriteError::Failed(error)) = &changed
+            && error.class == Class::Denied
+        {
+            self.denied_change.note(error, Instant::now());
+        }
+        changed
+    }
+}
+
+/// That AWS denied to change endpoint services.
+#[derive(Debug, Default)]
+pub(super) struct DeniedChange(Mutex<Option<(AwsError, Instant)>>);
+
+impl DeniedChange {
+    fn lately(&self, now: Instant) -> Option<AwsError> {
+        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (error, at) = last.as_ref()?;
+        (now.saturating_duration_since(*at) < DENIED_FOR).then(|| error.clone())
+    }
+
+    fn note(&self, error: &AwsError, now: Instant) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((error.clone(), now));
     }
 }
 

@@ -40,6 +40,7 @@ use crate::kinds::Kind;
 use crate::kinds::endpoint_service::slot_of;
 use crate::route53::Route53;
 use crate::slot::Slot;
+use endpoint_service::DeniedChange;
 use given_ids::GivenIds;
 use load_balancer::JoinedReads;
 use sent_changes::SentChanges;
@@ -61,6 +62,7 @@ pub struct Calls {
     load_balancing: LoadBalancing,
     route53: Route53,
     ids: GivenIds,
+    denied_change: DeniedChange,
     sent_changes: SentChanges,
     sent_principals: SentPrincipals,
     joined_reads: JoinedReads,
@@ -76,6 +78,7 @@ impl Calls {
             load_balancing: LoadBalancing(client.clone()),
             route53: Route53(client.clone()),
             ids: GivenIds::default(),
+            denied_change: DeniedChange::default(),
             sent_changes: SentChanges::default(),
             sent_principals: SentPrincipals::default(),
             joined_reads: JoinedReads::default(),

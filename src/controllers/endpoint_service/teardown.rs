@@ -16,6 +16,7 @@ use crate::api::markers::aws::SERVICES;
 use crate::api::{AWSEndpointService, Reason};
 use crate::controllers::aws::lists::ServicesOf;
 use crate::controllers::aws::{Decision, Needs, Step};
+use crate::hypershift::aws::ids::service_id;
 use crate::hypershift::aws::intent::HoIntent;
 use crate::hypershift::aws::load_balancer_name::{is_name, of_host_name};
 use crate::hypershift::identity::{DeletedCluster, Identity};
@@ -49,6 +50,7 @@ pub(super) fn teardown(basis: Basis<'_>, now: Timestamp) -> Result<Decision, Nee
         decision.problem = Some(problem);
     }
     decision.left_out.extend(guests_side::left(basis.cr));
+    decision.left_out.extend(not_searched(basis));
     Ok(decision)
 }
 
@@ -120,6 +122,21 @@ pub(super) fn named_load_balancers(cr: &AWSEndpointService) -> impl Iterator<Ite
 fn recorded_load_balancers(known: HoIntent) -> impl Iterator<Item = String> {
     let former = known.former_load_balancers.into_iter().take(MOST_FORMER);
     std::iter::once(known.load_balancer).chain(former)
+}
+
+/// What may stay of a custom resource of earlier versions of HyperShift, whose load balancer is another namespace's:
+/// nothing proves whose it is.
+fn not_searched(basis: Basis<'_>) -> Option<String> {
+    let Basis { cr, settings, .. } = basis;
+    let shown = cr.status.as_ref()?.endpoint_service_name.as_deref()?;
+    let id = service_id(shown, &settings.region).filter(|_| !SERVICES.contains(&cr.name_any().as_str()))?;
+    let balancer = Some(&cr.spec.network_load_balancer_name).filter(|name| is_name(name));
+    let of = balancer
+        .map(|name| format!(" of load balancer {name}"))
+        .unwrap_or_default();
+    Some(format!(
+        "endpoint service {id}{of} may stay: nothing proves that it is this cluster's"
+    ))
 }
 
 /// The cluster whose resources are deleted; none if nothing is known to be its own.

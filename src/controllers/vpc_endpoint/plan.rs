@@ -1,7 +1,7 @@
 //! What the CPO role does for an AWSEndpointService that is not deleted: security group, endpoint, records. Pure.
 
 use kube::ResourceExt;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::inputs::{Guest, VpcEndpointInputs};
 use super::{subnets, zone};
@@ -19,7 +19,7 @@ use crate::controllers::aws::{Decision, Facts, Needs, Step};
 use crate::controllers::event;
 use crate::engine::cloud::Cloud;
 use crate::engine::plan::{Why, ensure_absent, ensure_present};
-use crate::engine::resource::Owned;
+use crate::engine::resource::{Owned, Progress};
 use crate::hypershift::aws::ids::service_id;
 use crate::hypershift::aws::intent::{CpoIntent, client_token, next_nonce};
 use crate::hypershift::aws::{names, problem};
@@ -253,7 +253,9 @@ impl Building<'_> {
         let uid = basis.cr.uid().unwrap_or_default();
         desired.client_token = client_token(&uid, Kind::VpcEndpoint, &self.recorded.endpoint_nonce);
         let step = ensure_present(&desired, observed);
-        let name = step.ready().and_then(dns_name).map(str::to_owned);
+        // Before it is available: nothing leads there yet, and resolvers have the answer in time.
+        let on_its_way = step.found.as_ref().filter(|body| !step.left() && is_usable(body));
+        let name = on_its_way.and_then(dns_name).map(str::to_owned);
         // Also of one that is never ready: with its client token AWS creates no other one.
         if let Some(body) = step.found.as_ref().filter(|_| !step.left()) {
             self.recorded.endpoint_id = Some(Aws::instance(body).to_owned());
@@ -351,6 +353,11 @@ fn shown_service(basis: Basis<'_>) -> Option<&String> {
 fn service_name(basis: Basis<'_>) -> Result<&String, Problem> {
     let waiting = || Problem::new(Reason::Provisioning, "the endpoint waits for the endpoint service");
     shown_service(basis).ok_or_else(waiting)
+}
+
+/// Whether an endpoint carries traffic, or is about to.
+fn is_usable(body: &Value) -> bool {
+    matches!(Aws::progress(body), Progress::Ready | Progress::InProgress) && not_connected(&state(body)).is_none()
 }
 
 /// The problem with an endpoint in a state in which it carries nothing, and that does not pass by itself soon.

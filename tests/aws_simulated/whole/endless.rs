@@ -108,3 +108,29 @@ async fn load_balancer_of_before_without_a_service_is_forgotten() {
     assert_eq!(life.ho_intent(), recorded);
     assert!(life.is_available());
 }
+
+#[tokio::test(start_paused = true)]
+async fn endpoint_services_named_without_end_cost_few_calls() {
+    let mut life = Life::new();
+    life.until_available().await;
+    let name = life.cr().unwrap().status.unwrap().endpoint_service_name.unwrap();
+    let named = |number: usize| format!("com.amazonaws.vpce.us-east-1.vpce-svc-{number:017x}");
+    life.object_changed_without_end(
+        1,
+        CR,
+        |_, number| json!({"status": {"endpointServiceName": named(number)}}),
+    )
+    .await;
+    let (reads, creates) = (
+        life.calls_of("DescribeVpcEndpoints").len(),
+        life.calls_of("CreateVpcEndpoint").len(),
+    );
+    assert!(
+        (1..=45).contains(&(reads + creates)),
+        "{reads} reads, {creates} creates in two minutes"
+    );
+    life.cluster
+        .forge(CR, &json!({"status": {"endpointServiceName": name}}));
+    life.run_for(Duration::from_secs(1_800)).await;
+    assert!(life.is_available() && life.is_reachable());
+}

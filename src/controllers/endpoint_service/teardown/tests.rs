@@ -313,3 +313,35 @@ fn forged_intent_makes_no_more_reads_than_a_real_one() {
     record(&mut sample, &forged);
     assert!(load_balancers(sample.basis()).len() <= MOST_FORMER + 2);
 }
+
+#[test]
+fn custom_resource_of_an_earlier_version_names_what_may_stay() {
+    let mut sample = deleted(&[HO_FINALIZER]);
+    sample.cr.metadata.name = Some("router-clusters-example".to_owned());
+    sample.inputs.service = None;
+    let decision = teardown(sample.basis(), soon()).unwrap();
+    let events = reports::last_events(&sample.inputs, &decision);
+    assert!(
+        events
+            .iter()
+            .any(|event| event.note.contains("vpce-svc-") && event.note.contains(NAME)),
+        "{events:?}"
+    );
+    assert!(events.iter().all(|event| event.what == What::Released), "{events:?}");
+}
+
+/// HyperShift deletes the control plane before the custom resource.
+#[test]
+fn owned_service_vouches_by_its_host_name_without_a_control_plane() {
+    let mut sample = deleted(&[HO_FINALIZER]);
+    sample.settings.nlb_match = NlbMatch::Hostname;
+    let identity = sample.inputs.identity.clone().unwrap();
+    sample.inputs.identity = Err(Problem::new(Reason::HostedControlPlaneNotFound, "x"));
+    sample.inputs.deleted_cluster = DeletedCluster::Of(identity);
+    let decision = teardown(sample.basis(), soon()).unwrap();
+    assert!(
+        decision.steps.iter().any(|step| step.verb == Verb::Delete),
+        "{:?}",
+        decision.steps
+    );
+}

@@ -2,6 +2,7 @@ use rstest::rstest;
 use serde_json::Value;
 
 use super::*;
+use crate::api::Status;
 use crate::api::markers::aws::SERVICE_ZONES;
 use crate::aws::api::error::AwsError;
 use crate::controllers::aws::lists::ListNeed;
@@ -13,6 +14,8 @@ use crate::controllers::vpc_endpoint::samples::{
 use crate::controllers::vpc_endpoint::status::after_build;
 use crate::engine::failure::Class;
 use crate::engine::plan::{Outcome, Verb, Why};
+
+mod former;
 
 const OTHER_SERVICE: &str = "com.amazonaws.vpce.us-east-1.vpce-svc-0fedcba9876543210";
 
@@ -117,9 +120,10 @@ fn take_over_of_hypershifts_own_endpoint_writes_nothing_to_aws() {
     );
 }
 
-#[test]
-fn records_follow_once_the_endpoint_is_available() {
+#[rstest]
+fn records_follow_once_the_endpoint_has_a_name(#[values("pending", "available")] state: &str) {
     let mut sample = Sample::ready();
+    sample.shows(endpoint_slot(SERVICE), endpoint(state));
     sample.has_zones(&[(ZONE, "example.hypershift.local")]);
     sample.observes(records_slot(ZONE), Observed::Absent);
     let decision = build(sample.basis()).unwrap();
@@ -139,7 +143,9 @@ fn state_of_the_endpoint_decides(#[case] state: &str, #[case] expected: Option<R
     let decision = build(sample.basis()).unwrap();
     assert_eq!(reason(&decision), expected);
     assert_eq!(decision.step(Kind::VpcEndpoint).unwrap().verb, verb);
-    assert_ne!(decision.step(Kind::Records).unwrap().verb, Verb::Keep);
+    let outcomes = vec![Outcome::Nothing; decision.steps.len()];
+    let report = after_build(&sample.cr, &decision, &outcomes);
+    assert_eq!(report.conditions[0].status, Status::False, "{report:?}");
 }
 
 #[test]
