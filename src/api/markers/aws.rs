@@ -1,6 +1,6 @@
 //! The names for clusters on AWS that differ from, or come to, those in the module above.
 
-use super::{ABANDON, ALLOW_REPLACE, CLUSTER_ANNOTATION, CPO_INTENT, HO_INTENT, PRIVATE_ROUTER};
+use super::{ABANDON, CLUSTER_ANNOTATION, CPO_INTENT, HO_INTENT, PRIVATE_ROUTER};
 
 /// Role `ho`'s finalizer on the custom resource.
 pub const HO_FINALIZER: &str = "hypershift.openshift.io/hypershift-operator-finalizer";
@@ -14,12 +14,11 @@ pub const SERVICE_ZONES: &str = "hyperlink.hypershift.openshift.io/service-zones
 pub const ENDPOINT_DNS_NAME: &str = "hyperlink.hypershift.openshift.io/endpoint-dns-name";
 
 /// The annotations of the custom resource that are read; a change of any other one is ignored.
-pub const READ_ANNOTATIONS: [&str; 7] = [
+pub const READ_ANNOTATIONS: [&str; 6] = [
     CLUSTER_ANNOTATION,
     HO_INTENT,
     CPO_INTENT,
     ABANDON,
-    ALLOW_REPLACE,
     SERVICE_ZONES,
     ENDPOINT_DNS_NAME,
 ];

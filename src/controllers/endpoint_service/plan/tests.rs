@@ -2,7 +2,6 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::markers::ALLOW_REPLACE;
 use crate::aws::api::error::AwsError;
 use crate::controllers::endpoint_service::samples::{
     CLUSTER_ID, NAME, PRINCIPAL, SERVICE_ID, SERVICE_NAME, Sample, account, arn, endpoint_service, load_balancer,
@@ -251,10 +250,6 @@ fn forged_load_balancer_of_before_is_left_to_its_owner() {
 #[test]
 fn failed_service_is_replaced_once_its_connections_are_gone() {
     let mut sample = Sample::ready();
-    sample
-        .cr
-        .annotations_mut()
-        .insert(ALLOW_REPLACE.to_owned(), String::new());
     let mut body = endpoint_service(NAME);
     body["State"] = json!("Failed");
     sample.shows(service(), body);
