@@ -127,9 +127,9 @@ impl AwsHostedCluster {
         format!("{NAMESPACE}/{}", self.name)
     }
 
-    /// The namespace of the HostedControlPlane.
+    /// The namespace of the HostedControlPlane, in whose name HyperShift replaces dots.
     pub fn control_plane_namespace(&self) -> String {
-        format!("{NAMESPACE}-{}", self.name)
+        format!("{NAMESPACE}-{}", self.name.replace('.', "-"))
     }
 
     /// The cluster id, which is `spec.clusterID`.

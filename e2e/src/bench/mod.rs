@@ -140,7 +140,7 @@ pub async fn run(preset: Preset, parts: &[Part], program: Option<PathBuf>) -> Re
     let size = mebibytes(std::fs::metadata(&program)?.len());
     report
         .figures
-        .push(Figure::new("size of the executable", size, "MiB", 15.0));
+        .push(Figure::new("size of the executable", size, "MiB", 13.5));
     for part in parts {
         let measured = measure(*part, preset, &program).await;
         if measured.is_err() {

@@ -66,7 +66,7 @@ impl Both {
 #[test]
 fn path_of_a_cluster_made_public_is_deleted_and_remade() {
     scenario(async {
-        let both = Both::start("public", "3s").await?;
+        let both = Both::start("public", "1h").await?;
         both.cluster.create_objects(&both.env).await?;
         let before = both.becomes_available().await?.metadata.uid;
 

@@ -1,9 +1,13 @@
 //! Changes of a cluster that is up are acted on as they come: nothing else makes the roles reconcile within the hour.
 
 use anyhow::{Context, Result, ensure};
+use e2e::hosted_cluster::NAMESPACE;
 use e2e::hyperlink::Role;
 use e2e::shared_env::run;
 use e2e::{eventually, scenario};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, OnceCell};
 
@@ -27,7 +31,8 @@ fn situation(test: impl AsyncFnOnce(&Both) -> Result<()>) {
 }
 
 async fn up() -> Result<Mutex<Both>> {
-    let both = Both::start("changed", "1h").await?;
+    // The dot is in no name of a namespace.
+    let both = Both::start("changed.late", "1h").await?;
     both.cluster.create_objects(&both.env).await?;
     both.becomes_available().await?;
     Ok(Mutex::new(both))
@@ -133,5 +138,49 @@ fn principal_that_is_allowed_later_may_connect() {
         both.patch_hosted_cluster(&principals).await?;
         let is_allowed = |found: &Value| found["principals"].to_string().contains(ADDITIONAL);
         becomes(both, "vpc-endpoint-service", "the principal", is_allowed).await
+    });
+}
+
+/// Waits until the endpoint is, or is no longer, in a subnet.
+async fn is_in(both: &Both, subnet: &str, expected: bool) -> Result<()> {
+    let what = format!("{} {subnet}", if expected { "the subnet" } else { "no subnet" });
+    let fits = |found: &Value| found["subnets"].to_string().contains(subnet) == expected;
+    becomes(both, "vpc-endpoint", &what, fits).await
+}
+
+#[test]
+fn workers_that_come_and_go_are_followed() {
+    situation(async |both| {
+        let [first, second, third] = both.cluster.subnets();
+        let pools = [second.as_str(), first.as_str(), third.as_str()];
+        let more = both.cluster.clone().with_node_pools(&pools);
+        more.create_node_pools(&both.env).await?;
+        is_in(both, &third, true).await?;
+        let api = both.cluster.api(&both.env.client()?, "NodePool", NAMESPACE);
+        let pool = format!("{}-3", both.cluster.name());
+        let moved = json!({"spec": {"platform": {"aws": {"subnet": {"id": first}}}}});
+        api.patch(&pool, &PatchParams::default(), &Patch::Merge(moved)).await?;
+        is_in(both, &third, false).await?;
+        let back = json!({"spec": {"platform": {"aws": {"subnet": {"id": third}}}}});
+        api.patch(&pool, &PatchParams::default(), &Patch::Merge(back)).await?;
+        is_in(both, &third, true).await?;
+        api.delete(&pool, &DeleteParams::default()).await?;
+        is_in(both, &third, false).await
+    });
+}
+
+#[test]
+fn karpenters_list_that_comes_and_goes_is_followed() {
+    situation(async |both| {
+        let [_, _, third] = both.cluster.subnets();
+        let api: Api<ConfigMap> = Api::namespaced(both.env.client()?, &both.cluster.control_plane_namespace());
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "karpenter-subnets", "labels": {"hypershift.openshift.io/managed-by": "karpenter"}},
+            "data": {"subnetIDs": json!([third]).to_string()}});
+        let params = PatchParams::apply("karpenter").force();
+        api.patch("karpenter-subnets", &params, &Patch::Apply(map)).await?;
+        is_in(both, &third, true).await?;
+        api.delete("karpenter-subnets", &DeleteParams::default()).await?;
+        is_in(both, &third, false).await
     });
 }
