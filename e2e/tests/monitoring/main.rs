@@ -8,6 +8,8 @@ mod calls;
 mod dashboard;
 #[path = "demo.rs"]
 mod demo;
+#[path = "demo_aws.rs"]
+mod demo_aws;
 #[path = "faults.rs"]
 mod faults;
 #[path = "life.rs"]

@@ -1,0 +1,47 @@
+//! The demo on AWS, which ends by itself.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::process::Program;
+use e2e::run_dir::RunDir;
+use e2e::{binaries, scenario};
+
+/// Timeout for the whole demo. Before its start it checks that the executables are up to date.
+const ALL: Duration = Duration::from_secs(420);
+
+/// Whether the table has a row of a phase with so many writes at least, and these at most.
+fn row(printed: &str, phase: &str, writes: (usize, usize)) -> Result<()> {
+    let line = printed.lines().rfind(|line| line.starts_with(phase));
+    let line = line.with_context(|| format!("no {phase}: {printed}"))?;
+    let last = line.split_whitespace().next_back().and_then(|text| text.parse().ok());
+    let sent: usize = last.with_context(|| line.to_owned())?;
+    ensure!((writes.0..=writes.1).contains(&sent), "{line}");
+    Ok(())
+}
+
+#[test]
+fn life_on_aws_is_shown_with_times_and_calls() {
+    scenario(async {
+        let dir = RunDir::new("demo-aws")?;
+        let files = dir.path().join("tmp");
+        std::fs::create_dir(&files)?;
+        let printed = Program::new(binaries::executable("demo")?)
+            .env("VARIANT", "aws")
+            .env("PRESET", "fast")
+            .env("TMPDIR", &files)
+            .output("demo", dir.path(), ALL)
+            .await?;
+        row(&printed, "up", (6, 8))?;
+        row(&printed, "rest", (0, 0))?;
+        for (phase, most) in [
+            ("heal a record", 1),
+            ("heal: rule is revoked", 1),
+            ("heal: endpoint is deleted", 3),
+            ("heal: endpoint service is deleted", 6),
+        ] {
+            row(&printed, phase, (1, most))?;
+        }
+        row(&printed, "go", (4, 12))
+    });
+}
