@@ -46,6 +46,7 @@ mod many;
 mod odd_input;
 mod one_by_one;
 mod orders;
+mod paused;
 mod policies;
 mod reasons;
 mod restarted;
@@ -111,6 +112,7 @@ pub(crate) struct Life {
     pub(crate) cluster: Arc<Cluster>,
     processes: [Process; 2],
     allowed: Allowed,
+    nlb_match: NlbMatch,
 }
 
 /// The seed of the other tests, with names that pass every check.
@@ -124,7 +126,7 @@ fn renamed(seed: &mut Value) {
     seed["accounts"][1]["roles"] = json!([{"name": "cpo"}]);
 }
 
-async fn ho(cx: &Context, region: &Region) -> EndpointServiceController {
+async fn ho(cx: &Context, region: &Region, nlb_match: NlbMatch) -> EndpointServiceController {
     EndpointServiceController {
         settings: Settings {
             account: Scope {
@@ -134,7 +136,7 @@ async fn ho(cx: &Context, region: &Region) -> EndpointServiceController {
             },
             region: region.clone(),
             infrastructure: Some("mgmt".to_owned()),
-            nlb_match: NlbMatch::Uid,
+            nlb_match,
         },
         cluster_index: Arc::new(
             ClusterIndex::read::<AWSEndpointService>(&cx.runtime.kube)
@@ -188,6 +190,7 @@ impl Life {
             cluster,
             processes,
             allowed: None,
+            nlb_match: NlbMatch::Uid,
         }
     }
 
@@ -213,7 +216,10 @@ impl Life {
         // Only time has caused it.
         let by_time = process.last_fingerprint == process.fingerprint(&cr);
         match process.role {
-            Role::Ho => reconcile(&ho(&process.cx, &self.aws.region).await, &process.cx, cr, by_time).await,
+            Role::Ho => {
+                let controller = ho(&process.cx, &self.aws.region, self.nlb_match).await;
+                reconcile(&controller, &process.cx, cr, by_time).await
+            }
             Role::Cpo => {
                 let region = self.aws.region.clone();
                 let controller = VpcEndpointController {
