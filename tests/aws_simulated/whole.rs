@@ -40,6 +40,7 @@ mod drifted;
 mod endless;
 mod forged;
 mod gone;
+mod group_in_use;
 mod killed;
 mod lives;
 mod many;
