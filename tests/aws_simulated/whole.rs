@@ -50,6 +50,7 @@ mod orders;
 mod paused;
 mod policies;
 mod reasons;
+mod replaced_balancer;
 mod restarted;
 mod sessions;
 mod shown_late;
