@@ -51,6 +51,7 @@ mod paused;
 mod policies;
 mod reasons;
 mod replaced_balancer;
+mod reported;
 mod restarted;
 mod sessions;
 mod shown_late;

@@ -25,9 +25,31 @@ pub(crate) struct Cluster {
     objects: Mutex<BTreeMap<String, Value>>,
     version: Mutex<u64>,
     requests: Mutex<Vec<String>>,
-    /// The notes of Events.
-    events: Mutex<Vec<String>>,
+    events: Mutex<Vec<Reported>>,
     fuse: Mutex<Fuse>,
+}
+
+/// An Event.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Reported {
+    /// `Normal` or `Warning`.
+    pub(crate) kind: String,
+    pub(crate) reason: String,
+    /// The kind of the object that it is about.
+    pub(crate) regarding: String,
+    pub(crate) note: String,
+}
+
+impl Reported {
+    fn of(event: &Value) -> Self {
+        let text = |field: &Value| field.as_str().unwrap_or_default().to_owned();
+        Self {
+            kind: text(&event["type"]),
+            reason: text(&event["reason"]),
+            regarding: text(&event["regarding"]["kind"]),
+            note: text(&event["note"]),
+        }
+    }
 }
 
 /// The write that gets no answer.
@@ -91,6 +113,11 @@ impl Cluster {
 
     /// The notes of the Events since the last call.
     pub(crate) fn take_events(&self) -> Vec<String> {
+        self.take_reported().into_iter().map(|event| event.note).collect()
+    }
+
+    /// The Events since the last call, with what they are about.
+    pub(crate) fn take_reported(&self) -> Vec<Reported> {
         std::mem::take(&mut self.events.lock().unwrap())
     }
 
@@ -163,8 +190,7 @@ impl Cluster {
             }
             // These create Events.
             (&Method::POST, _) => {
-                let note = body["note"].as_str().unwrap_or_default();
-                self.events.lock().unwrap().push(note.to_owned());
+                self.events.lock().unwrap().push(Reported::of(body));
                 (StatusCode::CREATED, body.clone())
             }
             _ => refuse(StatusCode::METHOD_NOT_ALLOWED),
