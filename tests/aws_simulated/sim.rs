@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
-use awssim::{Answer, FaultRule, JournalEntry, Preset, Question, Reachable, Seed, SimulatedAws};
+use awssim::{Answer, FaultRule, JournalEntry, Preset, Question, Reachable, Seed, SimulatedAws, WireFault};
 use bytes::Bytes;
 use http::{Request, Response};
-use hyperlink::aws::api::transport::{Transport, TransportError};
+use hyperlink::aws::api::transport::{ANSWER_LIMIT, Transport, TransportError};
 use hyperlink::aws::region::Region;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -147,7 +147,11 @@ impl SimTransport {
     }
 
     pub(crate) fn set_faults(&self, rules: &Value) {
-        let rules: Vec<FaultRule> = awssim::parse_faults(rules.to_string().as_bytes()).unwrap();
+        self.set_rules(awssim::parse_faults(rules.to_string().as_bytes()).unwrap());
+    }
+
+    /// As [`set_faults`](Self::set_faults), for rules that are read already.
+    pub(crate) fn set_rules(&self, rules: Vec<FaultRule>) {
         self.aws().set_faults(rules);
     }
 }
@@ -166,10 +170,25 @@ impl Transport for SimTransport {
         let date = self.date(&request).strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
         response.headers_mut().insert(http::header::DATE, date.parse().unwrap());
         sleep(wire.delay.unwrap_or_default()).await;
-        match wire.drop {
-            Some(_) => Err(TransportError::Timeout),
-            None => Ok(response),
-        }
+        arriving(response, &wire)
+    }
+}
+
+/// What the caller gets of an answer, as the real transport reads it.
+fn arriving(response: Response<Bytes>, wire: &WireFault) -> Result<Response<Bytes>, TransportError> {
+    if wire.drop.is_some() {
+        return Err(TransportError::Timeout);
+    }
+    let (parts, mut body) = response.into_parts();
+    match (wire.cut_body_at, wire.content_length) {
+        // The length promises no more than there is.
+        (Some(at), Some(_)) => body.truncate(at),
+        (Some(_), None) => return Err(TransportError::Connection("the connection broke".to_owned())),
+        (None, _) => {}
+    }
+    match body.len() > ANSWER_LIMIT {
+        true => Err(TransportError::TooLarge(ANSWER_LIMIT)),
+        false => Ok(Response::from_parts(parts, body)),
     }
 }
 

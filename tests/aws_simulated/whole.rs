@@ -32,6 +32,7 @@ use crate::process::{Identity, Valve};
 use crate::sim::SimTransport;
 
 mod answers;
+mod bodies;
 pub(crate) mod china;
 pub(crate) mod cluster;
 mod connections;
