@@ -24,6 +24,8 @@ pub(crate) struct SimTransport {
     sent: Mutex<Vec<Value>>,
     /// How far the clocks of callers are behind AWS's.
     behind: Mutex<SignedDuration>,
+    /// How far STS's clock is behind that of the other services.
+    sessions_behind: Mutex<SignedDuration>,
 }
 
 /// A request to a region, as `e2e/clients/aws/sent.py` reads it.
@@ -59,6 +61,7 @@ impl SimTransport {
             began_at,
             sent: Mutex::default(),
             behind: Mutex::default(),
+            sessions_behind: Mutex::default(),
         })
     }
 
@@ -138,10 +141,23 @@ impl SimTransport {
         *self.behind.lock().unwrap() = behind;
     }
 
+    /// Sessions are refused by so much earlier than their callers expect.
+    pub(crate) fn set_sessions_behind(&self, behind: SignedDuration) {
+        *self.sessions_behind.lock().unwrap() = behind;
+    }
+
+    /// The time at the service that is called.
+    fn time_at(&self, is_sts: bool) -> Timestamp {
+        match is_sts {
+            true => self.now() - *self.sessions_behind.lock().unwrap(),
+            false => self.now(),
+        }
+    }
+
     /// The time in an answer. A caller corrects its clock by it, and counts a session's life from it.
-    fn date(&self, request: &Request<Bytes>) -> Timestamp {
-        match request.uri().host().is_some_and(|host| host.starts_with("sts.")) {
-            true => self.now(),
+    fn date(&self, is_sts: bool) -> Timestamp {
+        match is_sts {
+            true => self.time_at(is_sts),
             false => Timestamp::now() + *self.behind.lock().unwrap(),
         }
     }
@@ -160,14 +176,15 @@ impl SimTransport {
 impl Transport for SimTransport {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
         self.sent.lock().unwrap().push(shown(self.region.name(), &request));
+        let is_sts = request.uri().host().is_some_and(|host| host.starts_with("sts."));
         let Answer { mut response, wire } = {
-            let now = self.now();
+            let now = self.time_at(is_sts);
             let mut aws = self.aws();
             let behind = *self.behind.lock().unwrap();
             aws.set_callers_behind(now.duration_since(Timestamp::now()) - behind);
             aws.handle(now, &request)
         };
-        let date = self.date(&request).strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+        let date = self.date(is_sts).strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
         response.headers_mut().insert(http::header::DATE, date.parse().unwrap());
         sleep(wire.delay.unwrap_or_default()).await;
         arriving(response, &wire)

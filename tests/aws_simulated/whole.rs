@@ -57,6 +57,7 @@ mod restarted;
 mod sessions;
 mod shown_late;
 mod states;
+mod switched;
 mod tokens;
 mod unnamed;
 mod zones;

@@ -41,12 +41,27 @@ fn file(aws: &Value) -> Arc<AllowedScopes> {
 
 impl Many {
     pub(super) fn new(aws: &Value) -> Self {
+        Self::with(aws, |_| {})
+    }
+
+    /// With a changed seed.
+    pub(super) fn with(aws: &Value, change: impl FnOnce(&mut Value)) -> Self {
         let file = watch::Sender::new(file(aws));
-        let mut life = Life::with(with_roles);
+        let mut life = Life::with(|seed| {
+            with_roles(seed);
+            change(seed);
+        });
         let caller = ("AKIABASE", MANAGEMENT);
         life.processes[1] = Process::calling_as(caller, Role::Cpo, &life.aws, &life.cluster);
         life.allowed = Some(file.subscribe());
         Self { life, file }
+    }
+
+    /// Ends the process of the CPO role, and starts another one with the same identity.
+    pub(super) fn restart_cpo(&mut self) {
+        let life = &mut self.life;
+        let caller = ("AKIABASE", MANAGEMENT);
+        life.processes[1] = Process::calling_as(caller, Role::Cpo, &life.aws, &life.cluster);
     }
 
     fn allow(&mut self, aws: &Value) {
