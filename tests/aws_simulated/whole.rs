@@ -39,6 +39,7 @@ mod connections;
 mod corrected;
 mod drifted;
 mod endless;
+mod fleet;
 mod forged;
 mod gone;
 mod group_in_use;
@@ -60,6 +61,7 @@ mod states;
 mod switched;
 mod tokens;
 mod unnamed;
+mod victim;
 mod zones;
 
 /// What the operator's file allows, where there is one.
