@@ -58,6 +58,7 @@ mod restarted;
 mod sessions;
 mod shown_late;
 mod states;
+mod stuck;
 mod switched;
 mod tokens;
 mod unnamed;
