@@ -33,6 +33,7 @@ use crate::sim::SimTransport;
 
 mod answers;
 mod bodies;
+mod by_host_name;
 pub(crate) mod china;
 pub(crate) mod cluster;
 mod connections;
