@@ -140,7 +140,7 @@ impl AwsHostedCluster {
     /// The infra id, which is `spec.infraID`.
     pub fn infra_id(&self) -> String {
         let id = self.cluster_id();
-        format!("{}-{}", self.name, id.get(..5).unwrap_or_default())
+        format!("{}-{}", self.name.replace('.', "-"), id.get(..5).unwrap_or_default())
     }
 
     /// Id of the workers' VPC.

@@ -48,6 +48,13 @@ impl OwnerTags {
         all
     }
 
+    /// The owner's tag, and the one with this key, if it is to be there.
+    pub fn marks(&self, key: &str) -> Tags {
+        let mut marks = self.all();
+        marks.retain(|known, _| known == CLUSTER_ID_TAG || known == key);
+        marks
+    }
+
     /// Whether the body shows that the resource belongs to this cluster.
     pub fn prove(&self, body: &Value) -> bool {
         tags(body).get(CLUSTER_ID_TAG) == Some(&self.cluster_id)

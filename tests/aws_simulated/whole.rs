@@ -42,9 +42,11 @@ mod drifted;
 mod endless;
 mod fleet;
 mod forged;
+mod forged_at_once;
 mod gone;
 mod group_in_use;
 mod killed;
+mod last_subnet;
 mod lives;
 mod many;
 mod odd_input;
@@ -54,6 +56,7 @@ mod paused;
 mod policies;
 mod reasons;
 mod replaced_balancer;
+mod replaced_beside;
 mod reported;
 mod restarted;
 mod sessions;
@@ -310,6 +313,19 @@ impl Life {
                 self.cluster.get(CR).unwrap_or_default()
             );
             self.reconcile_next().await;
+        }
+    }
+
+    /// Reconciles for this long, in which both conditions stay True.
+    pub(crate) async fn stays_available_for(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        while Instant::now() < end {
+            self.reconcile_next().await;
+            assert!(
+                self.is_available(),
+                "{:#}",
+                self.cluster.get(CR).unwrap_or_default()["status"]
+            );
         }
     }
 

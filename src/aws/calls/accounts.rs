@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::Calls;
 use crate::api::client::{Client, Connection};
 use crate::api::error::{AwsError, NO_ROLE, OTHER_REGION};
+use crate::body::Tags;
 use crate::cloud::{AccountList, Aws, NoOperation};
 use crate::credentials::SessionCache;
 use crate::kinds::Kind;
@@ -142,6 +143,20 @@ impl Accounts {
     /// AWS's, or no role is known for the account.
     pub async fn hosted_zones(&self, reconcile: Reconcile, scope: &Scope) -> Result<Vec<HostedZone>, AwsError> {
         self.calls(scope)?.hosted_zones(reconcile).await
+    }
+
+    /// The endpoints of a VPC with these tags.
+    ///
+    /// # Errors
+    /// AWS's, no role is known for the account, or the caller has asked too often about this VPC.
+    pub async fn tagged_endpoints(
+        &self,
+        reconcile: Reconcile,
+        scope: &Scope,
+        vpc: &str,
+        tags: &Tags,
+    ) -> Result<Vec<Value>, AwsError> {
+        self.calls(scope)?.tagged_endpoints(reconcile, vpc, tags).await
     }
 
     /// The ids of the zones of these subnets, by subnet. Those that AWS does not know have none.

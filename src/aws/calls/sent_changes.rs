@@ -26,6 +26,8 @@ const MOST_REFUSED: usize = 40;
 struct Sent {
     last: Option<(EndpointChanges, Instant)>,
     refused: HashMap<String, Instant>,
+    /// When AWS refused to swap the only subnet in one call.
+    refused_swap: Option<Instant>,
 }
 
 impl Sent {
@@ -34,6 +36,8 @@ impl Sent {
             .take_if(|(_, at)| now.saturating_duration_since(*at) >= SHOWS_LATE);
         self.refused
             .retain(|_, at| now.saturating_duration_since(*at) < REFUSED_FOR);
+        self.refused_swap
+            .take_if(|at| now.saturating_duration_since(*at) >= REFUSED_FOR);
     }
 }
 
@@ -46,7 +50,7 @@ impl SentChanges {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, sent| {
             sent.forget_old(now);
-            sent.last.is_some() || !sent.refused.is_empty()
+            sent.last.is_some() || !sent.refused.is_empty() || sent.refused_swap.is_some()
         });
         all
     }
@@ -63,13 +67,23 @@ impl SentChanges {
         self.all(now).entry(slot.clone()).or_default().last = Some((changes, now));
     }
 
-    /// Notes that AWS refused a subnet; an empty text is for several together.
+    /// Notes that AWS refused to add a subnet, or to take the only one away; an empty text is for several together.
     pub(super) fn note_refused(&self, slot: &Slot, subnet: &str, now: Instant) {
         let mut all = self.all(now);
         let refused = &mut all.entry(slot.clone()).or_default().refused;
         if refused.len() < MOST_REFUSED {
             refused.insert(subnet.to_owned(), now);
         }
+    }
+
+    /// Notes that AWS refused to swap the only subnet in one call.
+    pub(super) fn note_refused_swap(&self, slot: &Slot, now: Instant) {
+        self.all(now).entry(slot.clone()).or_default().refused_swap = Some(now);
+    }
+
+    /// Whether AWS refused to swap the only subnet in one call.
+    pub(super) fn refuses_swaps(&self, slot: &Slot, now: Instant) -> bool {
+        self.all(now).get(slot).is_some_and(|sent| sent.refused_swap.is_some())
     }
 
     /// The subnets that AWS has refused lately, and an empty text if it has refused several together.

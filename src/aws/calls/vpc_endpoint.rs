@@ -1,20 +1,29 @@
 //! Endpoints are read by their VPC and endpoint service, and by id where that does not show the one that is known.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use hyperlink_engine::client::{Execution, Reconcile, WriteError, WriteTarget};
 use hyperlink_engine::cloud::Key;
+use hyperlink_engine::failure::Class;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::endpoint_service::is_no_such_id;
-use super::{Calls, Written, accepted, client_token, put_to, shown};
+use super::{Calls, Written, accepted, client_token, not_sent, put_to, shown};
+
 use crate::api::error::AwsError;
-use crate::body::{tags, text, texts};
+use crate::body::{Tags, tags, text, texts};
 use crate::cloud::Aws;
 use crate::ec2::{Endpoint, EndpointChanges, EndpointState, NewEndpoint, Selection, filter};
 use crate::kinds::vpc_endpoint::SubnetChange;
 use crate::slot::Slot;
+
+/// The code of a call of which AWS refuses a subnet, so that another one is tried.
+const SUBNET_REFUSED: &str = "SubnetRefused";
+
+/// The wait before another subnet is tried.
+const NEXT_SUBNET: Duration = Duration::from_secs(5);
 
 impl Calls {
     /// Reads the endpoint in a VPC to an endpoint service. Of several it shows the one that is known first, else the
@@ -63,6 +72,25 @@ impl Calls {
         Ok(shown::vpc_endpoint(endpoint, &[]))
     }
 
+    /// Reads the endpoints in a VPC with these tags.
+    pub(super) async fn tagged_endpoints(
+        &self,
+        reconcile: Reconcile,
+        vpc: &str,
+        tags: &Tags,
+    ) -> Result<Vec<Value>, AwsError> {
+        self.take_call(false, &format!("{:x} endpoints {vpc}", reconcile.caller))
+            .map_err(not_sent)?;
+        let tags = tags.iter().map(|(key, value)| filter(&format!("tag:{key}"), value));
+        let filters = std::iter::once(filter("vpc-id", vpc)).chain(tags);
+        let found = self
+            .ec2
+            .endpoints(reconcile, &Selection::Filters(filters.collect()))
+            .await?;
+        let live = found.iter().filter(|endpoint| endpoint.state != EndpointState::Deleted);
+        Ok(live.map(|endpoint| shown::vpc_endpoint(endpoint, &[])).collect())
+    }
+
     /// Reads the endpoints in a VPC to an endpoint service, and now and then with them all others of the VPC, to count them.
     async fn endpoints_of_vpc(
         &self,
@@ -98,16 +126,17 @@ impl Calls {
                 client_token: client_token(body)?,
                 tags: tags(body),
             };
+            let asked = EndpointChanges {
+                add_subnets: new.subnet_ids.clone(),
+                ..EndpointChanges::default()
+            };
             let created = self.ec2.create_endpoint(reconcile, &new).await;
-            if let Err(error) = &created {
-                self.note_refusal(target.key, body, &new.subnet_ids, error);
-            }
-            let created = created?;
+            let created = created.map_err(|error| self.or_refusal(target.key, (None, body), &asked, error))?;
             self.vpc_usage.forget(&new.vpc_id);
             return Ok(put_to(shown::vpc_endpoint(&created, &[])));
         };
         let id = self.id_of(target)?;
-        let subnets = SubnetChange::next(found, body);
+        let subnets = SubnetChange::next(found, body).map(|change| self.taken_in_one_call(target.key, change));
         let groups = texts(body, "GroupIds");
         let missing_groups: Vec<String> = groups.difference(&texts(found, "GroupIds")).cloned().collect();
         if subnets.is_none() && missing_groups.is_empty() {
@@ -124,33 +153,53 @@ impl Calls {
         };
         let (slot, now) = (target.key, Instant::now());
         if self.sent_changes.is_taken(slot, &changes, now) {
-            return Ok(accepted(None, Execution::Running));
+            return Ok(accepted(Some(found.clone()), Execution::Running));
         }
-        match self.ec2.modify_endpoint(reconcile, &id, &changes).await {
-            // All else is as it was, and the next decision leaves the subnet out.
-            Err(error) if self.note_refusal(slot, body, &changes.add_subnets, &error) => {}
-            Err(error) => return Err(error),
-            Ok(()) => self.sent_changes.note_taken(slot, changes, now),
-        }
-        self.add_tags(reconcile, (found, body), true).await?;
-        Ok(accepted(None, Execution::Running))
+        let modified = self.ec2.modify_endpoint(reconcile, &id, &changes).await;
+        modified.map_err(|error| self.or_refusal(slot, (Some(found), body), &changes, error))?;
+        self.sent_changes.note_taken(slot, changes, now);
+        // What it was serves until a read shows what it is.
+        let mut shown = found.clone();
+        shown["Tags"] = json!(self.add_tags(reconcile, (found, body), true).await?);
+        Ok(accepted(Some(shown), Execution::Running))
     }
 
-    /// Notes that AWS refuses a subnet, or one of several, where nothing told that it takes them. Returns whether it does.
-    fn note_refusal(&self, slot: &Slot, body: &Value, subnets: &[String], error: &WriteError<AwsError>) -> bool {
-        let is_refused = match error {
-            WriteError::Failed(error) => body["MayBeRefused"] == true && error.may_refuse_a_subnet(),
-            WriteError::NotLeading => false,
-        };
-        let refused = match subnets {
-            [] => return false,
-            [one] => one,
-            _ => "",
-        };
-        if is_refused {
-            self.sent_changes.note_refused(slot, refused, Instant::now());
+    /// The change, or the first half of a swap where AWS takes none in one call.
+    fn taken_in_one_call(&self, slot: &Slot, change: SubnetChange) -> SubnetChange {
+        if change.is_swap() && self.sent_changes.refuses_swaps(slot, Instant::now()) {
+            return change.removal();
         }
-        is_refused
+        change
+    }
+
+    /// Notes which subnets AWS refuses, where nothing told that it takes them. Returns the error: in that case that
+    /// something else is tried next.
+    fn or_refusal(
+        &self,
+        slot: &Slot,
+        (found, body): (Option<&Value>, &Value),
+        changes: &EndpointChanges,
+        error: WriteError<AwsError>,
+    ) -> WriteError<AwsError> {
+        let WriteError::Failed(refusal) = &error else {
+            return error;
+        };
+        let (sent, now) = (&self.sent_changes, Instant::now());
+        let removes_all = found.is_some_and(|found| changes.remove_subnets.iter().eq(&texts(found, "SubnetIds")));
+        match (changes.add_subnets.as_slice(), changes.remove_subnets.as_slice()) {
+            ([_], [_]) if refusal.may_refuse_a_subnet() => sent.note_refused_swap(slot, now),
+            ([], [only]) if removes_all && refusal.class == Class::Invalid => sent.note_refused(slot, only, now),
+            ([added @ ..], []) if body["MayBeRefused"] == true && refusal.may_refuse_a_subnet() => {
+                let refused = if let [one] = added { one } else { "" };
+                sent.note_refused(slot, refused, now);
+            }
+            _ => return error,
+        }
+        let next = AwsError {
+            retry_after: Some(NEXT_SUBNET),
+            ..AwsError::own(Class::Busy, SUBNET_REFUSED)
+        };
+        WriteError::Failed(next)
     }
 }
 

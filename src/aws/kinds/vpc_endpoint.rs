@@ -157,10 +157,25 @@ pub struct SubnetChange {
 }
 
 impl SubnetChange {
+    /// Whether the only subnet is swapped for another one.
+    pub fn is_swap(&self) -> bool {
+        !self.added.is_empty() && !self.removed.is_empty()
+    }
+
+    /// The first half of a swap that AWS does not take in one call.
+    #[must_use]
+    pub fn removal(self) -> Self {
+        Self {
+            added: BTreeSet::new(),
+            ..self
+        }
+    }
+
     /// The next change on the way from what was read to the body of a put; none if all are as desired.
     ///
     /// An endpoint has one subnet in a zone, so that one can be added only where none is. Zones that have none yet come
-    /// first, and subnets whose zone is not known one by one; then one subnet is removed, for which another is added.
+    /// first, and subnets whose zone is not known one by one; then one subnet is removed, for which another is added. The
+    /// only one is swapped in one call.
     pub fn next(found: &Value, body: &Value) -> Option<Self> {
         let zone = |subnet: &str| body["SubnetZones"][subnet].as_str();
         let (current, desired) = (texts(found, "SubnetIds"), texts(body, "SubnetIds"));
@@ -188,6 +203,13 @@ impl SubnetChange {
             return (!removed.is_empty()).then_some(Self {
                 removed,
                 ..Self::default()
+            });
+        }
+        // AWS may want one at any time.
+        if let ([only], [_]) = (Vec::from_iter(&current).as_slice(), added.as_slice()) {
+            return Some(Self {
+                added: BTreeSet::from([added[0].clone()]),
+                removed: BTreeSet::from([(*only).clone()]),
             });
         }
         // That which makes room for another one.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::lists::{HostedZones, ListNeed, Lists, ServicesOf, SubnetZones, SubnetsIn, ZoneLists};
+use super::lists::{EndpointsOf, HostedZones, ListNeed, Lists, ServicesOf, SubnetZones, SubnetsIn, ZoneLists};
 use crate::api::AWSEndpointService;
 use crate::aws::api::error::AwsError;
 use crate::aws::body::tags;
@@ -50,6 +50,12 @@ const FAILED_LATELY: Duration = Duration::from_secs(600);
 /// Rule: D5 in `docs/compatibility.md`.
 const ZONES_HOLD: Duration = Duration::from_secs(20);
 
+/// How long a list of the endpoints of a deleted custom resource holds, which makes no more: as long as its security group
+/// is tried.
+///
+/// Rule: X2 in `docs/compatibility.md`.
+const ENDPOINTS_HOLD: Duration = Duration::from_secs(600);
+
 /// What is kept of lists that no kind of resources has.
 #[derive(Debug, Default)]
 pub struct KnownLists {
@@ -57,6 +63,8 @@ pub struct KnownLists {
     zones: lists::Lists<ZoneLists, AwsError>,
     /// Endpoint services with the tag of any cluster, by the address of the list.
     services: lists::Lists<Vec<Value>, AwsError>,
+    /// Endpoints with the tags of a custom resource.
+    endpoints: lists::Lists<Vec<Value>, AwsError>,
     subnets: KnownSubnets,
 }
 
@@ -171,6 +179,10 @@ impl CloudAccess for Aws {
                 let found = subnet_zones(&reading, &subnets).await;
                 facts.subnet_zones.insert(subnets, found);
             }
+            ListNeed::Endpoints(endpoints) => {
+                let found = endpoints_of(&reading, &endpoints).await;
+                facts.endpoints.insert(endpoints, found);
+            }
             ListNeed::EndpointServices(services) => {
                 let found = endpoint_services(&reading, &services).await;
                 facts.endpoint_services.insert(services, found);
@@ -201,6 +213,17 @@ async fn subnet_zones(reading: &Reading<'_, Aws>, subnets: &SubnetsIn) -> Subnet
     let found = cloud.client.zones_of_subnets(reconcile, scope, &ids, vpc).await;
     known.note(subnets, &found, Instant::now());
     known.of(subnets, Instant::now()).unwrap_or(found)
+}
+
+/// The endpoints that a list shows which was started lately: none is made any more.
+async fn endpoints_of(reading: &Reading<'_, Aws>, endpoints: &EndpointsOf) -> Result<Arc<Vec<Value>>, AwsError> {
+    let Reading { cloud, reconcile, .. } = *reading;
+    let EndpointsOf { scope, vpc, tags } = endpoints;
+    let call = async |_| cloud.client.tagged_endpoints(reconcile, scope, vpc, tags).await;
+    let shown = format!("{} {vpc} {tags:?}", address(scope));
+    let all = &cloud.lists.endpoints;
+    let (_, found) = all.get(&shown, reconcile.urgency, ENDPOINTS_HOLD, call).await;
+    found
 }
 
 /// The endpoint services that a list shows which is started now: what is not among them is gone.

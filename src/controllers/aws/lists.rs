@@ -1,7 +1,7 @@
 //! What lists of AWS show to a decision, beside those of the inventory: hosted zones, in which zones subnets are, and
-//! the endpoint services that have a cluster's tag. Data only.
+//! the endpoint services and endpoints that have a cluster's tags. Data only.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,8 @@ pub enum ListNeed {
     SubnetZones(SubnetsIn),
     /// The endpoint services with the tag of a cluster.
     EndpointServices(ServicesOf),
+    /// The endpoints with the tags of a custom resource.
+    Endpoints(EndpointsOf),
 }
 
 /// The endpoint services of a cluster.
@@ -33,6 +35,17 @@ pub struct ServicesOf {
     pub scope: Scope,
     /// The id of the cluster, which their tag names.
     pub cluster_id: String,
+}
+
+/// The endpoints of a custom resource.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct EndpointsOf {
+    /// The account and region.
+    pub scope: Scope,
+    /// The id of the VPC.
+    pub vpc: String,
+    /// The tags that they have.
+    pub tags: BTreeMap<String, String>,
 }
 
 /// Subnets in a VPC.
@@ -99,6 +112,8 @@ pub struct Lists {
     pub subnet_zones: HashMap<SubnetsIn, SubnetZones>,
     /// Bodies of endpoint services.
     pub endpoint_services: HashMap<ServicesOf, Result<Vec<Value>, AwsError>>,
+    /// Bodies of endpoints.
+    pub endpoints: HashMap<EndpointsOf, Result<Arc<Vec<Value>>, AwsError>>,
 }
 
 impl ServedCloud for Aws {
@@ -115,6 +130,7 @@ impl ListFacts<Aws> for Lists {
         self.hosted_zones.retain(|_, found| found.is_ok());
         self.subnet_zones.retain(|_, found| found.is_ok());
         self.endpoint_services.retain(|_, found| found.is_ok());
+        self.endpoints.retain(|_, found| found.is_ok());
     }
 
     /// Nothing that Hyperlink writes changes the others.
@@ -152,6 +168,12 @@ impl Facts {
     pub fn endpoint_services(&self, services: &ServicesOf) -> Result<&Result<Vec<Value>, AwsError>, Needs> {
         let known = self.lists.endpoint_services.get(services);
         known.ok_or_else(|| vec![Need::List(ListNeed::EndpointServices(services.clone()))])
+    }
+
+    /// The endpoints with the tags of a custom resource.
+    pub fn endpoints(&self, endpoints: &EndpointsOf) -> Result<&Result<Arc<Vec<Value>>, AwsError>, Needs> {
+        let known = self.lists.endpoints.get(endpoints);
+        known.ok_or_else(|| vec![Need::List(ListNeed::Endpoints(endpoints.clone()))])
     }
 }
 

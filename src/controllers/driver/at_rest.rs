@@ -33,6 +33,7 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
         if decision.forgets || !decision.is_as_desired() {
             return None;
         }
+        self.report_standing(&cr, &decision).await;
         let outcomes = self.execute(&cr, &decision.steps).await;
         let mut executed = Executed {
             decision,

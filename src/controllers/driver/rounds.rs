@@ -69,10 +69,7 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
             let is_outdated = round == 1 && invalidate_outdated(cx, &decision.steps, &outcomes);
             let is_last = round == ROUNDS || !(is_outdated || any_ready(&decision.steps, &outcomes));
             if is_last {
-                for (topic, event) in &decision.standing {
-                    let events = &cx.runtime.events;
-                    events.stands(&cr.object_ref(&()), topic, event.clone()).await;
-                }
+                self.report_standing(&cr, &decision).await;
                 return Ok(Executed {
                     decision,
                     found,
@@ -86,6 +83,14 @@ impl<C: CustomResourceReconciler> Driver<'_, C> {
             reconcile = reconcile.awaited();
             facts.lists.forget_changed();
             round += 1;
+        }
+    }
+
+    /// Reports what stands, and notes what is over, as Events; nothing if that is known.
+    pub(super) async fn report_standing(&self, cr: &C::Object, decision: &Decision<CloudOf<C>>) {
+        for (topic, event) in &decision.standing {
+            let events = &self.cx.runtime.events;
+            events.stands(&cr.object_ref(&()), topic, event.clone()).await;
         }
     }
 

@@ -151,7 +151,7 @@ fn load_balancer_arn(
     let status = basis.cr.status.as_ref();
     if status.is_some_and(|status| status.endpoint_service_name.is_some()) {
         let found = basis.facts.read(Kind::EndpointService, service)?.found();
-        if let Some(arn) = found.and_then(only_load_balancer) {
+        if let Some(arn) = found.and_then(only_load_balancer).filter(|arn| balancer.may_be(arn)) {
             return Ok(Ok(arn));
         }
     }

@@ -136,7 +136,7 @@ pub(super) fn service() -> Slot {
 }
 
 pub(super) fn arn(name: &str) -> String {
-    format!("arn:aws:elasticloadbalancing:us-east-1:{ACCOUNT}:loadbalancer/net/{name}/50dc6c495c0c9188")
+    format!("arn:aws:elasticloadbalancing:us-east-1:{ACCOUNT}:loadbalancer/net/{name}/0123456789abcdef")
 }
 
 /// The load balancer in a state.

@@ -13,11 +13,13 @@ use crate::api::markers::CPO_INTENT;
 use crate::api::markers::aws::CPO_FINALIZER;
 use crate::api::{AWSEndpointService, HostedControlPlane};
 use crate::aws::cloud::Observed;
+use crate::aws::kinds::vpc_endpoint::CUSTOM_RESOURCE_TAG;
+use crate::aws::owner_tags::CLUSTER_ID_TAG;
 use crate::aws::region::Region;
 use crate::aws::route53::hosted_zone::HostedZone;
 use crate::aws::slot::{Scope, Slot};
 use crate::controllers::aws::Facts;
-use crate::controllers::aws::lists::{SubnetsIn, ZoneLists};
+use crate::controllers::aws::lists::{EndpointsOf, SubnetsIn, ZoneLists};
 use crate::hypershift::aws::intent::CpoIntent;
 use crate::hypershift::aws::scopes::Access;
 use crate::hypershift::intent;
@@ -82,7 +84,7 @@ impl Sample {
     /// A custom resource whose endpoint service is published, about whose guest AWS shows nothing yet.
     pub(super) fn new() -> Self {
         let region = Region::parse("us-east-1").unwrap();
-        Self {
+        let mut sample = Self {
             cr: serde_json::from_value(json!({
                 "apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AWSEndpointService",
                 "metadata": {"name": "private-router", "namespace": "clusters-example", "uid": "cr-uid"},
@@ -101,7 +103,20 @@ impl Sample {
             },
             facts: Facts::default(),
             region,
-        }
+        };
+        sample.lists_endpoints(&account(), VPC, Vec::new());
+        sample
+    }
+
+    /// The endpoints of a VPC that have the custom resource's tags.
+    pub(super) fn lists_endpoints(&mut self, scope: &Scope, vpc: &str, bodies: Vec<Value>) {
+        let tags = [(CUSTOM_RESOURCE_TAG, "private-router"), (CLUSTER_ID_TAG, CLUSTER_ID)];
+        let asked = EndpointsOf {
+            scope: scope.clone(),
+            vpc: vpc.to_owned(),
+            tags: tags.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+        };
+        self.facts.lists.endpoints.insert(asked, Ok(Arc::new(bodies)));
     }
 
     /// The same with all of HyperShift's own making, which shows it in the status.

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::api::{AWSEndpointService, ConditionType, Reason, Role};
+use crate::aws::body::{state, texts};
 use crate::aws::cloud::Aws;
 use crate::aws::kinds::Kind;
 use crate::aws::kinds::vpc_endpoint::dns_name;
@@ -29,7 +30,7 @@ pub(super) fn after_build(cr: &AWSEndpointService, decision: &Decision, outcomes
         fields.insert("dnsZoneID".into(), json!(step.key.container()));
     }
     let endpoint = decision.steps.iter().rfind(|step| step.kind == Kind::VpcEndpoint);
-    let named = endpoint.and_then(Step::ready).and_then(dns_name).is_some();
+    let named = endpoint.is_some_and(|step| carries(step) || step.ready().and_then(dns_name).is_some());
     let ready = named && records.is_none_or(|step| step.ready().is_some());
     // Nothing is wrong with the path where an endpoint too many stays, or where a record that is not desired any more
     // leads elsewhere, which is another's, or is in a zone of before.
@@ -42,7 +43,7 @@ pub(super) fn after_build(cr: &AWSEndpointService, decision: &Decision, outcomes
         .steps
         .iter()
         .zip(outcomes)
-        .filter(|(step, _)| !is_anothers(step));
+        .filter(|(step, outcome)| !is_anothers(step) && (!carries(step) || is_failure(outcome)));
     let condition = match blocking_problem(decision, steps, failure) {
         None if ready => NewCondition::holds(KIND, "", None),
         None => fails(
@@ -56,6 +57,21 @@ pub(super) fn after_build(cr: &AWSEndpointService, decision: &Decision, outcomes
         conditions: vec![condition],
         fields,
     }
+}
+
+/// Whether a path is as it should be, but for further subnets or tags that its endpoint is to have.
+fn carries(step: &Step) -> bool {
+    let Why::Differs(fields) = &step.why else {
+        return false;
+    };
+    let is_available = |body: &Value| state(body) == "available" && !texts(body, "SubnetIds").is_empty();
+    let body = step.found.as_ref().filter(|body| is_available(body));
+    let is_endpoint = step.kind == Kind::VpcEndpoint && body.and_then(dns_name).is_some();
+    is_endpoint && fields.iter().all(|field| ["SubnetIds", "Tags"].contains(field))
+}
+
+fn is_failure(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Failed(error) if !error.class.is_back_pressure())
 }
 
 /// Adds the id of a resource: as it is once it is there, ready or not, null once it is known not to be there.

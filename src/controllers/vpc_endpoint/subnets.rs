@@ -40,12 +40,25 @@ pub(super) fn choose(basis: Basis<'_>, guest: &Guest, attached: &BTreeSet<String
     if named == *attached {
         return Ok(unzoned(named));
     }
+    let refused = &basis.inputs.refused_subnets;
+    // AWS takes neither a swap of the only one, nor its removal.
+    if let Some(only) = attached
+        .iter()
+        .next()
+        .filter(|only| attached.len() == 1 && refused.contains(*only))
+    {
+        return Ok(ChosenSubnets {
+            left_out: vec![format!(
+                "AWS refuses to replace {only}, the only subnet of the endpoint"
+            )],
+            ..unzoned(attached.clone())
+        });
+    }
     let question = SubnetsIn {
         scope: guest.account.clone(),
         vpc: guest.vpc.clone(),
         subnets: named.union(attached).cloned().collect(),
     };
-    let refused = &basis.inputs.refused_subnets;
     match (basis.facts.subnet_zones(&question)?, service_zones(basis.cr)) {
         (Ok(zones), Some(served)) => Ok(by_zone(&named, attached, zones, Some(&served))?),
         (Ok(zones), None) => {

@@ -15,15 +15,19 @@ use super::zone;
 use crate::api::markers::CPO_INTENT;
 use crate::api::markers::aws::ENDPOINT_DNS_NAME;
 use crate::api::{AWSEndpointService, Reason, Role};
-use crate::aws::body::texts;
-use crate::aws::cloud::Observed;
+use crate::aws::body::{text, texts};
+use crate::aws::cloud::{Aws, Observed};
 use crate::aws::kinds::Kind;
+use crate::aws::kinds::further_endpoint::FurtherEndpoint;
+use crate::aws::kinds::vpc_endpoint::CUSTOM_RESOURCE_TAG;
 use crate::aws::slot::{Scope, Slot};
+use crate::controllers::aws::lists::EndpointsOf;
 use crate::controllers::aws::{Decision, Needs, Step};
 use crate::controllers::decision::Lifecycle;
 use crate::controllers::event;
+use crate::engine::cloud::Cloud;
 use crate::engine::failure::Class;
-use crate::engine::plan::ensure_absent;
+use crate::engine::plan::{Why, ensure_absent};
 use crate::engine::resource::Owned;
 use crate::hypershift::aws::ids::{endpoint_suffix, is_zone_id, service_id};
 use crate::hypershift::aws::intent::CpoIntent;
@@ -125,6 +129,9 @@ fn steps_in(
         dns_names.extend(body.map(|body| texts(&body, "DnsNames")).unwrap_or_default());
         steps.push(step);
     }
+    if steps.iter().all(|step| step.left() || is_surely_gone(basis, step)) {
+        add_unnamed(basis, home, dns_names, &mut steps)?;
+    }
     let group = owned_group(&home.identity, (&home.account, &home.vpc), basis.cr);
     let in_use = steps.iter().any(|step| !step.gone() && !step.left());
     steps.push(if in_use {
@@ -133,6 +140,47 @@ fn steps_in(
         ensure_absent(&group, basis.facts.read(Kind::SecurityGroup, &group.slot)?)
     });
     Ok(steps)
+}
+
+fn is_surely_gone(basis: Basis<'_>, step: &Step) -> bool {
+    step.gone() && basis.facts.surely_gone.contains(&step.key)
+}
+
+/// Adds the steps that delete endpoints with the tags of the custom resource that nothing names: whoever may write it may
+/// have named something else. Adds their DNS names.
+fn add_unnamed(
+    basis: Basis<'_>,
+    home: &Home,
+    dns_names: &mut BTreeSet<String>,
+    steps: &mut Vec<Step>,
+) -> Result<(), Needs> {
+    let owned = owned_endpoint(&home.identity, (&home.account, &home.vpc), "", basis.cr);
+    let asked = EndpointsOf {
+        scope: home.account.clone(),
+        vpc: home.vpc.clone(),
+        tags: owned.owner_tags.marks(CUSTOM_RESOURCE_TAG),
+    };
+    let found = match basis.facts.endpoints(&asked)? {
+        Ok(found) => found,
+        Err(error) => {
+            let slot = Slot::further_endpoint(&home.account, &home.vpc, "");
+            steps.push(Step::waits(Kind::FurtherEndpoint, slot, Why::Unread(error.clone())));
+            return Ok(());
+        }
+    };
+    for body in found.iter() {
+        let further = FurtherEndpoint {
+            slot: Slot::further_endpoint(&home.account, &home.vpc, Aws::instance(body)),
+            service_name: text(body, "ServiceName").to_owned(),
+            owner_tags: owned.owner_tags.clone(),
+        };
+        let step = ensure_absent(&further, basis.facts.read(Kind::FurtherEndpoint, &further.slot)?);
+        if !step.left() {
+            dns_names.extend(texts(body, "DnsNames"));
+            steps.push(step);
+        }
+    }
+    Ok(())
 }
 
 /// Adds the steps that delete the records that lead to the endpoint.

@@ -43,6 +43,20 @@ impl Vouched {
     pub fn is_reached_by(&self, dns_name: &str) -> bool {
         dns_name.eq_ignore_ascii_case(&self.host_name)
     }
+
+    /// Whether the load balancer with this ARN may be the one that the Service reports: the ARN and the host name end with
+    /// the same id, if they end with one.
+    ///
+    /// Format: <https://docs.aws.amazon.com/elasticloadbalancing/latest/network/network-load-balancers.html#dns-name>
+    pub fn may_be(&self, arn: &str) -> bool {
+        let label = self.host_name.split('.').next().unwrap_or_default();
+        let ids = [arn.rsplit('/').next(), label.rsplit('-').next()];
+        let ids = ids.map(|id| id.filter(|id| id.len() == 16 && id.bytes().all(|digit| digit.is_ascii_hexdigit())));
+        match ids {
+            [Some(one), Some(other)] => one.eq_ignore_ascii_case(other),
+            _ => true,
+        }
+    }
 }
 
 /// The longest name of a load balancer.

@@ -67,10 +67,14 @@ async fn subnets_are_added_one_by_one_where_zones_are_denied(#[case] refused: &s
     );
     life.has_workers_in(&[refused]);
     life.aws.clear_journal();
-    life.run_for(Duration::from_secs(3_000)).await;
+    life.stays_available_for(Duration::from_secs(7_000)).await;
     assert_eq!(life.attached(), attached);
     assert!(life.is_available() && life.is_reachable(), "{:#?}", life.aws.actions());
-    assert_eq!(life.calls_of("ModifyVpcEndpoint").len(), 1, "it is refused once");
+    assert_eq!(
+        life.calls_of("ModifyVpcEndpoint").len(),
+        2,
+        "it is refused once an hour"
+    );
     let events = life.cluster.take_events();
     assert!(
         events

@@ -1,6 +1,5 @@
 use rstest::rstest;
 
-use crate::hypershift::aws::intent::FormerZone;
 use serde_json::json;
 
 use super::*;
@@ -146,37 +145,6 @@ fn stripped_finalizer_ends_nothing_while_something_is_recorded() {
     assert_eq!(lifecycle(&sample.cr, &sample.inputs), Lifecycle::Teardown);
     sample.cr.annotations_mut().clear();
     assert_eq!(lifecycle(&sample.cr, &sample.inputs), Lifecycle::Nothing);
-}
-
-#[test]
-fn denied_zone_of_before_holds_up_no_deletion() {
-    let mut sample = Sample::ready();
-    let former = FormerZone {
-        account: ACCOUNT.to_owned(),
-        zone_id: "ZAAAAAAAA".to_owned(),
-        ..FormerZone::default()
-    };
-    let intent = CpoIntent {
-        former_zones: vec![former],
-        ..recorded(&sample)
-    };
-    sample.records_intent(&intent);
-    sample.has_zones(&[
-        (ZONE, "example.hypershift.local"),
-        ("ZAAAAAAAA", "example.hypershift.local"),
-    ]);
-    let denied = AwsError::own(Class::Denied, "AccessDenied");
-    sample.observes(records_slot("ZAAAAAAAA"), Observed::ReadFailed(denied));
-    for slot in [endpoint_slot(SERVICE), group_slot(), records_slot(ZONE)] {
-        sample.observes(slot, Observed::Absent);
-    }
-    let decision = teardown(sample.basis()).unwrap();
-    assert!(decision.nothing_left(), "{decision:?}");
-    assert!(
-        decision.left_out.iter().any(|text| text.contains("ZAAAAAAAA")),
-        "{:?}",
-        decision.left_out
-    );
 }
 
 #[test]
@@ -362,3 +330,6 @@ fn nothing_is_deleted_for_whom_the_file_refuses(#[case] refuse: fn(&mut VpcEndpo
         Some(Reason::ScopeNotAllowed)
     );
 }
+
+mod former_zones;
+mod unnamed;
