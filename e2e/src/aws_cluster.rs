@@ -127,9 +127,9 @@ impl AwsHostedCluster {
         format!("{NAMESPACE}/{}", self.name)
     }
 
-    /// The namespace of the HostedControlPlane, in whose name HyperShift replaces dots.
+    /// The namespace of the HostedControlPlane.
     pub fn control_plane_namespace(&self) -> String {
-        format!("{NAMESPACE}-{}", self.name.replace('.', "-"))
+        format!("{NAMESPACE}-{}", self.name)
     }
 
     /// The cluster id, which is `spec.clusterID`.
@@ -140,7 +140,7 @@ impl AwsHostedCluster {
     /// The infra id, which is `spec.infraID`.
     pub fn infra_id(&self) -> String {
         let id = self.cluster_id();
-        format!("{}-{}", self.name.replace('.', "-"), id.get(..5).unwrap_or_default())
+        format!("{}-{}", self.name, id.get(..5).unwrap_or_default())
     }
 
     /// Id of the workers' VPC.

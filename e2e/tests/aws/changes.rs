@@ -31,8 +31,7 @@ fn situation(test: impl AsyncFnOnce(&Both) -> Result<()>) {
 }
 
 async fn up() -> Result<Mutex<Both>> {
-    // The dot is in no name of a namespace.
-    let both = Both::start("changed.late", "1h").await?;
+    let both = Both::start("changed", "1h").await?;
     both.cluster.create_objects(&both.env).await?;
     both.becomes_available().await?;
     Ok(Mutex::new(both))

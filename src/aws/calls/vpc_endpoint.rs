@@ -189,7 +189,7 @@ impl Calls {
         match (changes.add_subnets.as_slice(), changes.remove_subnets.as_slice()) {
             ([_], [_]) if refusal.may_refuse_a_subnet() => sent.note_refused_swap(slot, now),
             ([], [only]) if removes_all && refusal.class == Class::Invalid => sent.note_refused(slot, only, now),
-            ([added @ ..], []) if body["MayBeRefused"] == true && refusal.may_refuse_a_subnet() => {
+            (added, []) if body["MayBeRefused"] == true && refusal.may_refuse_a_subnet() => {
                 let refused = if let [one] = added { one } else { "" };
                 sent.note_refused(slot, refused, now);
             }
