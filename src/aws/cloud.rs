@@ -88,6 +88,11 @@ impl Cloud for Aws {
         }
     }
 
+    /// That of any that is shown.
+    fn shows_failure(body: &Value) -> bool {
+        vpc_endpoint::all_shown(body).any(|endpoint| progress_of(&state(endpoint)) == Progress::Failed)
+    }
+
     /// The id that AWS gave.
     fn instance(body: &Value) -> &str {
         text(body, "Id")

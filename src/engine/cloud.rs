@@ -46,6 +46,10 @@ pub trait Cloud: Debug + Default + Clone + Copy + PartialEq + Eq + Send + Sync +
     fn state(body: &Value) -> Option<&str>;
     /// The state of the resource that this body shows.
     fn progress(body: &Value) -> Progress;
+    /// Whether this body shows that something has failed.
+    fn shows_failure(body: &Value) -> bool {
+        Self::progress(body) == Progress::Failed
+    }
     /// What the cloud names a resource when it is created: a recreated one has another name. Empty for a kind without.
     fn instance(body: &Value) -> &str;
     /// The version that the body shows, for the precondition of a write.

@@ -202,6 +202,11 @@ impl AwsError {
         self.code == "IdempotentParameterMismatch"
     }
 
+    /// Whether AWS refuses a second subnet in one zone.
+    pub(crate) fn refuses_two_of_a_zone(&self) -> bool {
+        self.code == "DuplicateSubnetsInSameZone"
+    }
+
     /// Whether AWS may refuse an endpoint because of one of its subnets: another one has its zone, the endpoint service
     /// lacks the zone, or it is not known. The second code stands for much else.
     pub(crate) fn may_refuse_a_subnet(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Endpoint services are read by id once that is known, and else searched in the list of the account: AWS has no filter
 //! by load balancer.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -102,32 +103,33 @@ impl Calls {
         id: &str,
         changes: &ServiceChanges,
     ) -> Result<(), WriteError<AwsError>> {
-        if let Some(error) = self.denied_change.lately(Instant::now()) {
+        if let Some(error) = self.denied_change.lately(id, Instant::now()) {
             return Err(error.into());
         }
         let changed = self.ec2.modify_endpoint_service(reconcile, id, changes).await;
         if let Err(WriteError::Failed(error)) = &changed
             && error.class == Class::Denied
         {
-            self.denied_change.note(error, Instant::now());
+            self.denied_change.note(id, error, Instant::now());
         }
         changed
     }
 }
 
-/// That AWS denied to change endpoint services.
+/// Which endpoint services AWS denied to change, by id.
 #[derive(Debug, Default)]
-pub(super) struct DeniedChange(Mutex<Option<(AwsError, Instant)>>);
+pub(super) struct DeniedChange(Mutex<HashMap<String, (AwsError, Instant)>>);
 
 impl DeniedChange {
-    fn lately(&self, now: Instant) -> Option<AwsError> {
-        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (error, at) = last.as_ref()?;
-        (now.saturating_duration_since(*at) < DENIED_FOR).then(|| error.clone())
+    fn lately(&self, id: &str, now: Instant) -> Option<AwsError> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, (_, at)| now.saturating_duration_since(*at) < DENIED_FOR);
+        all.get(id).map(|(error, _)| error.clone())
     }
 
-    fn note(&self, error: &AwsError, now: Instant) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((error.clone(), now));
+    fn note(&self, id: &str, error: &AwsError, now: Instant) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(id.to_owned(), (error.clone(), now));
     }
 }
 

@@ -16,7 +16,7 @@ use crate::slot::Slot;
 const SHOWS_LATE: Duration = Duration::from_secs(60);
 
 /// How long a subnet is left out that AWS has refused: the load balancer may come to its zone.
-const REFUSED_FOR: Duration = Duration::from_secs(3_600);
+const REFUSED_FOR: Duration = Duration::from_secs(900);
 
 /// The most subnets of one endpoint that are remembered: more than a custom resource names at a time.
 const MOST_REFUSED: usize = 40;
@@ -120,13 +120,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn refused_subnet_is_left_out_for_an_hour() {
+    async fn refused_subnet_is_left_out_for_a_while() {
         let (sent, now) = (SentChanges::default(), Instant::now());
         for number in 0..1_000 {
             sent.note_refused(&slot(), &number.to_string(), now);
         }
         assert_eq!(
-            sent.refused(&slot(), now + Duration::from_secs(3_599)).len(),
+            sent.refused(&slot(), now + Duration::from_secs(899)).len(),
             MOST_REFUSED
         );
         assert_eq!(sent.refused(&slot(), now + REFUSED_FOR).len(), 0);

@@ -185,16 +185,18 @@ impl Calls {
             return error;
         };
         let (sent, now) = (&self.sent_changes, Instant::now());
+        let may_be_refused = body["MayBeRefused"] == true && changes.add_groups.is_empty();
         let removes_all = found.is_some_and(|found| changes.remove_subnets.iter().eq(&texts(found, "SubnetIds")));
         match (changes.add_subnets.as_slice(), changes.remove_subnets.as_slice()) {
-            ([_], [_]) if refusal.may_refuse_a_subnet() => sent.note_refused_swap(slot, now),
+            ([_], [_]) if refusal.refuses_two_of_a_zone() => sent.note_refused_swap(slot, now),
             ([], [only]) if removes_all && refusal.class == Class::Invalid => sent.note_refused(slot, only, now),
-            (added, []) if body["MayBeRefused"] == true && refusal.may_refuse_a_subnet() => {
+            (added, _) if may_be_refused && !added.is_empty() && refusal.may_refuse_a_subnet() => {
                 let refused = if let [one] = added { one } else { "" };
                 sent.note_refused(slot, refused, now);
             }
             _ => return error,
         }
+        tracing::warn!(id = %slot, code = refusal.code, text = refusal.text, "subnet refused");
         let next = AwsError {
             retry_after: Some(NEXT_SUBNET),
             ..AwsError::own(Class::Busy, SUBNET_REFUSED)

@@ -51,7 +51,11 @@ pub(super) fn after_build(cr: &AWSEndpointService, decision: &Decision, outcomes
             &Problem::new(Reason::Provisioning, "the endpoint is being provisioned"),
             None,
         ),
-        Some(problem) => fails_unless_unread(cr, KIND, &problem),
+        Some(mut problem) => {
+            // What a write that is put off leaves as it was, is as it was.
+            problem.unread |= problem.reason == Reason::EndpointFailed && endpoint.is_some_and(is_put_off);
+            fails_unless_unread(cr, KIND, &problem)
+        }
     };
     Report {
         conditions: vec![condition],
@@ -70,8 +74,13 @@ fn carries(step: &Step) -> bool {
     is_endpoint && fields.iter().all(|field| ["SubnetIds", "Tags"].contains(field))
 }
 
+/// Whether a write waits because AWS was busy, throttling or down.
+fn is_put_off(step: &Step) -> bool {
+    matches!(&step.why, Why::Error(error) if error.class.is_transient())
+}
+
 fn is_failure(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Failed(error) if !error.class.is_back_pressure())
+    matches!(outcome, Outcome::Failed(error) if !error.class.is_transient())
 }
 
 /// Adds the id of a resource: as it is once it is there, ready or not, null once it is known not to be there.

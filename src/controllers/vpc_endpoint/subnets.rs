@@ -41,37 +41,49 @@ pub(super) fn choose(basis: Basis<'_>, guest: &Guest, attached: &BTreeSet<String
         return Ok(unzoned(named));
     }
     let refused = &basis.inputs.refused_subnets;
-    // AWS takes neither a swap of the only one, nor its removal.
-    if let Some(only) = attached
-        .iter()
-        .next()
-        .filter(|only| attached.len() == 1 && refused.contains(*only))
-    {
-        return Ok(ChosenSubnets {
-            left_out: vec![format!(
-                "AWS refuses to replace {only}, the only subnet of the endpoint"
-            )],
-            ..unzoned(attached.clone())
-        });
-    }
     let question = SubnetsIn {
         scope: guest.account.clone(),
         vpc: guest.vpc.clone(),
         subnets: named.union(attached).cloned().collect(),
     };
-    match (basis.facts.subnet_zones(&question)?, service_zones(basis.cr)) {
-        (Ok(zones), Some(served)) => Ok(by_zone(&named, attached, zones, Some(&served))?),
+    let chosen = match (basis.facts.subnet_zones(&question)?, service_zones(basis.cr)) {
+        (Ok(zones), Some(served)) => by_zone(&named, attached, zones, Some(&served))?,
         (Ok(zones), None) => {
             let mut chosen = by_zone(&named, attached, zones, None)?;
             chosen.may_be_refused = true;
             if chosen.provisional || refused.is_empty() {
-                return Ok(chosen);
+                chosen
+            } else {
+                one_more(chosen, attached, refused)?
             }
-            Ok(one_more(chosen, attached, refused)?)
         }
-        (Err(error), _) if error.class == Class::Denied => Ok(one_more(unzoned(named), attached, refused)?),
-        (Err(error), _) => Ok(without_zones(&named, attached, error)?),
-    }
+        (Err(error), _) if error.class == Class::Denied => one_more(unzoned(named), attached, refused)?,
+        (Err(error), _) => without_zones(&named, attached, error)?,
+    };
+    Ok(with_the_irremovable(chosen, attached, refused))
+}
+
+/// The same with the only subnet of the endpoint, in place of those of its zone, if AWS neither swaps nor removes it.
+fn with_the_irremovable(
+    mut chosen: ChosenSubnets,
+    attached: &BTreeSet<String>,
+    refused: &BTreeSet<String>,
+) -> ChosenSubnets {
+    let only = attached
+        .first()
+        .filter(|only| attached.len() == 1 && refused.contains(*only));
+    let Some(only) = only.filter(|only| !chosen.ids.contains(*only)) else {
+        return chosen;
+    };
+    let zones = &chosen.zones;
+    chosen
+        .ids
+        .retain(|id| zones.contains_key(id) && zones.get(id) != zones.get(only));
+    chosen.ids.insert(only.clone());
+    chosen.left_out.push(format!(
+        "AWS refuses to replace {only}, the only subnet of the endpoint"
+    ));
+    chosen
 }
 
 /// Of these subnets those that are attached, and one more, until AWS has taken or refused each: it refuses the whole call
@@ -90,6 +102,10 @@ fn one_more(
     chosen.ids.retain(|id| attached.contains(id));
     let mut untried = others.iter().filter(|id| !is_refused(id));
     chosen.ids.extend(untried.next().cloned());
+    if chosen.ids.is_empty() {
+        // What serves now stays while nothing else can.
+        chosen.ids.clone_from(attached);
+    }
     if chosen.ids.is_empty() {
         return Err(problem::no_subnet_serves(true, &chosen.left_out));
     }
@@ -257,6 +273,7 @@ mod tests {
     #[case::no_more("a,b,c", "a", "b,c", Ok("a"), 2, false)]
     #[case::attached_all_the_same("a,b", "a", "a,b", Ok("a"), 1, false)]
     #[case::none_is_taken("a,b", "", "a,b", Err(Reason::NoCommonZone), 0, false)]
+    #[case::what_serves_stays("a,b", "c", "a,b", Ok("c"), 2, false)]
     fn subnets_of_which_nothing_is_known_are_tried_one_by_one(
         #[case] named: &str,
         #[case] attached: &str,
@@ -271,5 +288,27 @@ mod tests {
             .map(|chosen| (chosen.left_out.len(), chosen.provisional));
         assert_eq!(counts.unwrap_or_default(), (left_out, provisional));
         assert_eq!(chosen.map(|chosen| chosen.ids).map_err(|p| p.reason), expected.map(set));
+    }
+
+    #[rstest]
+    #[case::swapped("b", "a", "", "b", 0)]
+    #[case::refused("b", "a", "a", "a", 1)]
+    #[case::in_another_zone_too("b,c", "a", "a", "a,c", 1)]
+    #[case::named_again("a,c", "a", "a", "a,c", 0)]
+    #[case::one_of_two("b", "a,c", "a", "b", 0)]
+    fn only_subnet_stays_where_aws_keeps_it(
+        #[case] ids: &str,
+        #[case] attached: &str,
+        #[case] refused: &str,
+        #[case] expected: &str,
+        #[case] left_out: usize,
+    ) {
+        let zones = [("a", "az1"), ("b", "az1"), ("c", "az2")];
+        let chosen = ChosenSubnets {
+            zones: zones.map(|(id, zone)| (id.to_owned(), zone.to_owned())).into(),
+            ..unzoned(set(ids))
+        };
+        let kept = with_the_irremovable(chosen, &set(attached), &set(refused));
+        assert_eq!((kept.ids, kept.left_out.len()), (set(expected), left_out));
     }
 }

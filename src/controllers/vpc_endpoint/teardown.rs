@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 
 use kube::ResourceExt;
+use serde_json::Value;
 
 use super::inputs::VpcEndpointInputs;
 use super::plan::{Basis, MOST_FORMER, check_zone, known_names, owned_endpoint, owned_group, released};
@@ -15,10 +16,9 @@ use super::zone;
 use crate::api::markers::CPO_INTENT;
 use crate::api::markers::aws::ENDPOINT_DNS_NAME;
 use crate::api::{AWSEndpointService, Reason, Role};
-use crate::aws::body::{text, texts};
+use crate::aws::body::{state, text, texts};
 use crate::aws::cloud::{Aws, Observed};
 use crate::aws::kinds::Kind;
-use crate::aws::kinds::further_endpoint::FurtherEndpoint;
 use crate::aws::kinds::vpc_endpoint::CUSTOM_RESOURCE_TAG;
 use crate::aws::slot::{Scope, Slot};
 use crate::controllers::aws::lists::EndpointsOf;
@@ -27,7 +27,7 @@ use crate::controllers::decision::Lifecycle;
 use crate::controllers::event;
 use crate::engine::cloud::Cloud;
 use crate::engine::failure::Class;
-use crate::engine::plan::{Why, ensure_absent};
+use crate::engine::plan::ensure_absent;
 use crate::engine::resource::Owned;
 use crate::hypershift::aws::ids::{endpoint_suffix, is_zone_id, service_id};
 use crate::hypershift::aws::intent::CpoIntent;
@@ -79,10 +79,11 @@ pub(super) fn teardown(basis: Basis<'_>) -> Result<Decision, Needs> {
     }
     let mut dns_names = known_dns_names(basis);
     let mut steps = Vec::new();
-    for home in &remains.homes {
-        steps.extend(steps_in(basis, home, &remains.services, &mut dns_names)?);
-    }
     let mut decision = Decision::default();
+    for home in &remains.homes {
+        let reports = (&mut dns_names, &mut decision.left_out);
+        steps.extend(steps_in(basis, home, &remains.services, reports)?);
+    }
     add_records(basis, &remains, dns_names, &mut decision)?;
     decision.steps.extend(steps);
     Ok(decision)
@@ -115,7 +116,7 @@ fn steps_in(
     basis: Basis<'_>,
     home: &Home,
     services: &BTreeSet<String>,
-    dns_names: &mut BTreeSet<String>,
+    (dns_names, left_out): (&mut BTreeSet<String>, &mut Vec<String>),
 ) -> Result<Vec<Step>, Needs> {
     let mut steps: Vec<Step> = Vec::new();
     for service in services {
@@ -130,7 +131,7 @@ fn steps_in(
         steps.push(step);
     }
     if steps.iter().all(|step| step.left() || is_surely_gone(basis, step)) {
-        add_unnamed(basis, home, dns_names, &mut steps)?;
+        left_out.extend(unnamed(basis, home)?);
     }
     let group = owned_group(&home.identity, (&home.account, &home.vpc), basis.cr);
     let in_use = steps.iter().any(|step| !step.gone() && !step.left());
@@ -146,14 +147,9 @@ fn is_surely_gone(basis: Basis<'_>, step: &Step) -> bool {
     step.gone() && basis.facts.surely_gone.contains(&step.key)
 }
 
-/// Adds the steps that delete endpoints with the tags of the custom resource that nothing names: whoever may write it may
-/// have named something else. Adds their DNS names.
-fn add_unnamed(
-    basis: Basis<'_>,
-    home: &Home,
-    dns_names: &mut BTreeSet<String>,
-    steps: &mut Vec<Step>,
-) -> Result<(), Needs> {
+/// The endpoints with the tags of the custom resource that nothing names, in words for an Event. Whoever may write it may
+/// have named something else; but a cluster that was moved has its endpoint under another management cluster.
+fn unnamed(basis: Basis<'_>, home: &Home) -> Result<Vec<String>, Needs> {
     let owned = owned_endpoint(&home.identity, (&home.account, &home.vpc), "", basis.cr);
     let asked = EndpointsOf {
         scope: home.account.clone(),
@@ -162,25 +158,17 @@ fn add_unnamed(
     };
     let found = match basis.facts.endpoints(&asked)? {
         Ok(found) => found,
-        Err(error) => {
-            let slot = Slot::further_endpoint(&home.account, &home.vpc, "");
-            steps.push(Step::waits(Kind::FurtherEndpoint, slot, Why::Unread(error.clone())));
-            return Ok(());
-        }
+        Err(error) => return Ok(vec![format!("endpoints in {} may be left: {error}", home.vpc)]),
     };
-    for body in found.iter() {
-        let further = FurtherEndpoint {
-            slot: Slot::further_endpoint(&home.account, &home.vpc, Aws::instance(body)),
-            service_name: text(body, "ServiceName").to_owned(),
-            owner_tags: owned.owner_tags.clone(),
-        };
-        let step = ensure_absent(&further, basis.facts.read(Kind::FurtherEndpoint, &further.slot)?);
-        if !step.left() {
-            dns_names.extend(texts(body, "DnsNames"));
-            steps.push(step);
-        }
-    }
-    Ok(())
+    let named = |body: &Value| {
+        let (id, service) = (Aws::instance(body), text(body, "ServiceName"));
+        format!("endpoint {id} to {service} stays: it has the tags of this cluster, and nothing here names its service")
+    };
+    Ok(found
+        .iter()
+        .filter(|body| state(body) != "deleting")
+        .map(named)
+        .collect())
 }
 
 /// Adds the steps that delete the records that lead to the endpoint.

@@ -133,6 +133,9 @@ impl Building<'_> {
         self.recorded.enter_zone(&zone);
         desired.slot = Slot::records(&guest.zone_account, &zone, names);
         let step = match &endpoint {
+            Some(_) if self.waits_for_the_endpoint(&desired)? => {
+                Step::needs(Kind::Records, desired.slot, "the endpoint")
+            }
             Some(_) => ensure_present(&desired, basis.facts.read(Kind::Records, &desired.slot)?),
             None => Step::needs(Kind::Records, desired.slot, "the endpoint"),
         };
@@ -142,6 +145,17 @@ impl Building<'_> {
             Some(endpoint) => self.release_unwanted(names, &zone, endpoint),
             None => Ok(()),
         }
+    }
+
+    /// Whether records lead elsewhere, and the endpoint is not available yet: what they lead to may still serve.
+    fn waits_for_the_endpoint(&self, desired: &Records) -> Result<bool, Needs> {
+        let mut endpoints = self.decision.steps.iter().rev();
+        let endpoint = endpoints.find(|step| step.kind == Kind::VpcEndpoint);
+        if endpoint.is_some_and(|step| step.ready().is_some() || step.writes()) {
+            return Ok(false);
+        }
+        let observed = self.basis.facts.read(Kind::Records, &desired.slot)?;
+        Ok(observed.found().is_some_and(|records| !desired.lead_to_target(records)))
     }
 
     /// Adds the steps that delete the records in zones of before, and says of which zones they stay. A zone stays
