@@ -8,7 +8,7 @@ use e2e::run_dir::RunDir;
 use e2e::{binaries, scenario};
 
 /// Timeout for the whole demo. Before its start it checks that the executables are up to date.
-const ALL: Duration = Duration::from_secs(420);
+const ALL: Duration = Duration::from_secs(600);
 
 /// Whether the table has a row of a phase with so many writes at least, and these at most.
 fn row(printed: &str, phase: &str, writes: (usize, usize)) -> Result<()> {
