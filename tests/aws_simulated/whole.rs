@@ -56,7 +56,6 @@ mod paused;
 mod policies;
 mod reasons;
 mod replaced_balancer;
-mod replaced_beside;
 mod reported;
 mod restarted;
 mod sessions;

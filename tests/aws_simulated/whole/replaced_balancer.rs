@@ -23,6 +23,23 @@ impl Life {
         self.aws.aws().put_service(serde_json::from_value(service).unwrap());
         host
     }
+
+    /// Gives the Service this host name: there are a service and a path of its own, in place of this service.
+    async fn is_made_anew(&mut self, host: &str, before: &Value, empty: &[String]) {
+        let ingress = json!({"status": {"loadBalancer": {"ingress": [{"hostname": host}]}}});
+        self.cluster.forge(SERVICE, &ingress);
+        self.wake();
+        self.run_for(Duration::from_secs(3_600)).await;
+        assert!(
+            self.is_available() && self.is_reachable(),
+            "{:#}",
+            self.cluster.get(CR).unwrap()
+        );
+        let after = live(&self.aws, "vpc-endpoint-service");
+        assert!(after.len() == 1 && after[0]["id"] != before["id"], "{after:#?}");
+        self.deleted().await;
+        assert_eq!(self.remains(), empty);
+    }
 }
 
 /// The cloud provider is late: until the Service has the new host name, nothing vouches for what has the name now.
@@ -56,17 +73,22 @@ async fn load_balancer_of_another_host_name_is_waited_for(#[case] is_service_gon
     assert_eq!(life.calls_of("CreateVpcEndpointServiceConfiguration"), []);
     let calls = life.aws.journal().len();
     assert!(calls <= 140, "{calls} calls");
-    let ingress = json!({"status": {"loadBalancer": {"ingress": [{"hostname": host}]}}});
-    life.cluster.forge(SERVICE, &ingress);
+    life.is_made_anew(&host, &before, &empty).await;
+}
+
+/// A service that was published is not searched again: the ids in the ARN and in the host name tell that it is another's.
+#[tokio::test(start_paused = true)]
+async fn load_balancer_replaced_beside_its_service_is_noticed() {
+    let mut life = Life::new();
+    let empty = life.remains();
+    life.until_available().await;
+    let before = live(&life.aws, "vpc-endpoint-service").remove(0);
+    let host = life.replace_load_balancer();
     life.wake();
-    life.run_for(Duration::from_secs(3_600)).await;
-    assert!(
-        life.is_available() && life.is_reachable(),
-        "{:#}",
-        life.cluster.get(CR).unwrap()
-    );
-    let after = live(&life.aws, "vpc-endpoint-service");
-    assert!(after.len() == 1 && after[0]["id"] != before["id"], "{after:#?}");
-    life.deleted().await;
-    assert_eq!(life.remains(), empty);
+    life.aws.clear_journal();
+    life.run_for(Duration::from_secs(1_800)).await;
+    assert_eq!(life.calls_of("CreateVpcEndpointServiceConfiguration"), []);
+    let calls = life.aws.journal().len();
+    assert!(calls <= 140, "{calls} calls");
+    life.is_made_anew(&host, &before, &empty).await;
 }
