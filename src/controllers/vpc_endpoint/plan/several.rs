@@ -61,12 +61,14 @@ impl Building<'_> {
     /// reports those that stay.
     pub(super) fn delete_further(&mut self, slot: &Slot) -> Result<(), Stop> {
         let Self { basis, guest, .. } = *self;
-        let is_used = |step: &Step| step.kind != Kind::Records || step.ready().is_some();
         let decision = &mut self.decision;
         let mut steps = decision.steps.iter();
         let own = steps.find(|step| step.key == *slot).and_then(Step::ready);
         let records = decision.step(Kind::Records);
-        let Some(own) = own.filter(|_| records.is_none_or(is_used)).map(Aws::instance) else {
+        let Some(own) = own
+            .filter(|_| records.is_none_or(|step| step.ready().is_some()))
+            .map(Aws::instance)
+        else {
             return Ok(());
         };
         let own = own.to_owned();
