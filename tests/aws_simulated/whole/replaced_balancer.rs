@@ -25,7 +25,7 @@ impl Life {
     }
 
     /// Gives the Service this host name: there are a service and a path of its own, in place of this service.
-    async fn is_made_anew(&mut self, host: &str, before: &Value, empty: &[String]) {
+    async fn is_replaced_whole(&mut self, host: &str, before: &Value, empty: &[String]) {
         let ingress = json!({"status": {"loadBalancer": {"ingress": [{"hostname": host}]}}});
         self.cluster.forge(SERVICE, &ingress);
         self.wake();
@@ -73,7 +73,7 @@ async fn load_balancer_of_another_host_name_is_waited_for(#[case] is_service_gon
     assert_eq!(life.calls_of("CreateVpcEndpointServiceConfiguration"), []);
     let calls = life.aws.journal().len();
     assert!(calls <= 140, "{calls} calls");
-    life.is_made_anew(&host, &before, &empty).await;
+    life.is_replaced_whole(&host, &before, &empty).await;
 }
 
 /// A service that was published is not searched again: the ids in the ARN and in the host name tell that it is another's.
@@ -90,5 +90,5 @@ async fn load_balancer_replaced_beside_its_service_is_noticed() {
     assert_eq!(life.calls_of("CreateVpcEndpointServiceConfiguration"), []);
     let calls = life.aws.journal().len();
     assert!(calls <= 140, "{calls} calls");
-    life.is_made_anew(&host, &before, &empty).await;
+    life.is_replaced_whole(&host, &before, &empty).await;
 }
