@@ -98,7 +98,7 @@ impl<C: Cloud> Decision<C> {
         }
     }
 
-    /// A decision that is not to do anything, because the cluster is paused.
+    /// A decision that is not to do anything yet, nor to report it: the cluster is paused, say.
     pub fn paused(problem: Problem) -> Self {
         Self {
             paused: true,

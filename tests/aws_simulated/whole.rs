@@ -61,6 +61,7 @@ mod restarted;
 mod sessions;
 mod shown_late;
 mod states;
+mod stripped;
 mod stuck;
 mod switched;
 mod tokens;

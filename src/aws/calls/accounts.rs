@@ -1,6 +1,6 @@
 //! The calls to all accounts that a process calls, as the identity that the decision has named.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyperlink_engine::call_budget::CallBudgets;
@@ -116,9 +116,9 @@ impl Accounts {
         SessionCache::of_role(self.connection.clone(), base, role.clone(), SESSION_NAME)
     }
 
-    /// The subnets that AWS has refused lately for the endpoint in a slot, and an empty text if it has refused several
-    /// together.
-    pub fn refused_subnets(&self, slot: &Slot) -> BTreeSet<String> {
+    /// The subnets that AWS has refused lately for the endpoint in a slot, each with AWS's code, and an empty id if it has
+    /// refused several together.
+    pub fn refused_subnets(&self, slot: &Slot) -> BTreeMap<String, String> {
         let calls = self.calls(slot.scope());
         calls.map(|calls| calls.refused_subnets(slot)).unwrap_or_default()
     }

@@ -16,7 +16,7 @@ mod tags;
 mod vpc_endpoint;
 pub mod vpc_usage;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hyperlink_engine::call_budget::{CallBudgets, Exhausted};
@@ -98,9 +98,9 @@ impl Calls {
         self.ids.note_recorded(slot, id, Instant::now());
     }
 
-    /// The subnets that AWS has refused lately for the endpoint in a slot, and an empty text if it has refused several
-    /// together.
-    pub fn refused_subnets(&self, slot: &Slot) -> BTreeSet<String> {
+    /// The subnets that AWS has refused lately for the endpoint in a slot, each with AWS's code, and an empty id if it has
+    /// refused several together.
+    pub fn refused_subnets(&self, slot: &Slot) -> BTreeMap<String, String> {
         self.sent_changes.refused(slot, Instant::now())
     }
 

@@ -1,7 +1,7 @@
 //! Which changes to endpoints were sent lately: one that describe calls do not show yet is not sent again, and a subnet
 //! that AWS has refused is left out for a while.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -25,7 +25,8 @@ const MOST_REFUSED: usize = 40;
 #[derive(Debug, Default)]
 struct Sent {
     last: Option<(EndpointChanges, Instant)>,
-    refused: HashMap<String, Instant>,
+    /// Subnets, each with when AWS refused it, and with which code.
+    refused: HashMap<String, (Instant, String)>,
     /// When AWS refused to swap the only subnet in one call.
     refused_swap: Option<Instant>,
 }
@@ -35,7 +36,7 @@ impl Sent {
         self.last
             .take_if(|(_, at)| now.saturating_duration_since(*at) >= SHOWS_LATE);
         self.refused
-            .retain(|_, at| now.saturating_duration_since(*at) < REFUSED_FOR);
+            .retain(|_, (at, _)| now.saturating_duration_since(*at) < REFUSED_FOR);
         self.refused_swap
             .take_if(|at| now.saturating_duration_since(*at) >= REFUSED_FOR);
     }
@@ -67,12 +68,13 @@ impl SentChanges {
         self.all(now).entry(slot.clone()).or_default().last = Some((changes, now));
     }
 
-    /// Notes that AWS refused to add a subnet, or to take the only one away; an empty text is for several together.
-    pub(super) fn note_refused(&self, slot: &Slot, subnet: &str, now: Instant) {
+    /// Notes with which code AWS refused to add a subnet, or to take the only one away; an empty id is for several
+    /// together.
+    pub(super) fn note_refused(&self, slot: &Slot, subnet: &str, code: &str, now: Instant) {
         let mut all = self.all(now);
         let refused = &mut all.entry(slot.clone()).or_default().refused;
         if refused.len() < MOST_REFUSED {
-            refused.insert(subnet.to_owned(), now);
+            refused.insert(subnet.to_owned(), (now, code.to_owned()));
         }
     }
 
@@ -86,11 +88,11 @@ impl SentChanges {
         self.all(now).get(slot).is_some_and(|sent| sent.refused_swap.is_some())
     }
 
-    /// The subnets that AWS has refused lately, and an empty text if it has refused several together.
-    pub(super) fn refused(&self, slot: &Slot, now: Instant) -> BTreeSet<String> {
+    /// The subnets that AWS has refused lately, each with AWS's code, and an empty id if it has refused several together.
+    pub(super) fn refused(&self, slot: &Slot, now: Instant) -> BTreeMap<String, String> {
         let all = self.all(now);
-        let refused = all.get(slot).map(|sent| sent.refused.keys().cloned());
-        refused.into_iter().flatten().collect()
+        let refused = all.get(slot).into_iter().flat_map(|sent| &sent.refused);
+        refused.map(|(id, (_, code))| (id.clone(), code.clone())).collect()
     }
 }
 
@@ -123,7 +125,7 @@ mod tests {
     async fn refused_subnet_is_left_out_for_a_while() {
         let (sent, now) = (SentChanges::default(), Instant::now());
         for number in 0..1_000 {
-            sent.note_refused(&slot(), &number.to_string(), now);
+            sent.note_refused(&slot(), &number.to_string(), "X", now);
         }
         assert_eq!(
             sent.refused(&slot(), now + Duration::from_secs(899)).len(),

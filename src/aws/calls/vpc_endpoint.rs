@@ -189,10 +189,12 @@ impl Calls {
         let removes_all = found.is_some_and(|found| changes.remove_subnets.iter().eq(&texts(found, "SubnetIds")));
         match (changes.add_subnets.as_slice(), changes.remove_subnets.as_slice()) {
             ([_], [_]) if refusal.refuses_two_of_a_zone() => sent.note_refused_swap(slot, now),
-            ([], [only]) if removes_all && refusal.class == Class::Invalid => sent.note_refused(slot, only, now),
+            ([], [only]) if removes_all && refusal.class == Class::Invalid => {
+                sent.note_refused(slot, only, &refusal.code, now);
+            }
             (added, _) if may_be_refused && !added.is_empty() && refusal.may_refuse_a_subnet() => {
                 let refused = if let [one] = added { one } else { "" };
-                sent.note_refused(slot, refused, now);
+                sent.note_refused(slot, refused, &refusal.code, now);
             }
             _ => return error,
         }

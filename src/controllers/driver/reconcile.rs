@@ -137,6 +137,9 @@ impl<'a, C: CustomResourceReconciler> Driver<'a, C> {
         controller.expedite(cx, Lifecycle::Teardown, &cr, &decision);
         await_locks(cx, &decision, &outcomes, Instant::now());
         let requeue = requeue(cx, &decision, Instant::now());
+        if decision.paused {
+            return Ok(ReconcileOutcome::new(cr, requeue, ReconcileResult::Waiting));
+        }
         let report = controller.report(Lifecycle::Teardown, &cr, &decision, &found, &outcomes);
         let cr = write_status(cx, cr, also, &report).await?;
         Ok(outcome::not_ready(cr, requeue, &decision, &outcomes))

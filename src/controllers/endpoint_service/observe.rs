@@ -14,15 +14,17 @@ use crate::api::hypershift::ClusterSpec;
 use crate::api::markers::aws::{KARPENTER_SUBNETS, SERVICES, obsolete_router};
 use crate::api::markers::{CLUSTER_ANNOTATION, HO_INTENT, PRIVATE_ROUTER};
 use crate::api::{AWSEndpointService, ClusterRef, HostedCluster, HostedControlPlane, NodePool, Role};
+use crate::aws::region::Region;
 use crate::controllers::aws::access::Context;
 use crate::controllers::custom_resource::CustomResource;
 use crate::hypershift::aws::identity::on_aws;
 use crate::hypershift::aws::intent::HoIntent;
-use crate::hypershift::aws::load_balancer_name::{NlbMatch, ServiceFacts, vouched};
+use crate::hypershift::aws::load_balancer_name::{NlbMatch, ServiceFacts, of_host_name, vouched};
 use crate::hypershift::aws::principals::{self, DesiredPrincipals};
 use crate::hypershift::aws::subnet_ids::KarpenterList;
 use crate::hypershift::claims::{Claim, Claims, Holder};
 use crate::hypershift::identity::{self, DeletedCluster, Identity, Traces};
+use crate::hypershift::names::load_balancer;
 use crate::hypershift::problem::Problem;
 use crate::hypershift::{intent, owner};
 use crate::runtime::call::{ReconcileError, within};
@@ -68,7 +70,7 @@ pub(super) async fn read_inputs(
         unwanted: unwanted(cr, hosted.zip(plane).filter(|_| identity.is_ok()), deleting, obsolete),
         principals: allowed_principals(hosted),
         load_balancer_claimed: by_host_name && is_claimed(cx, cr, controller).await?,
-        named_by_others: named_by_others(kube, cr).await?,
+        named_by_others: named_by_others(kube, cr, &controller.settings.region).await?,
         deleted_cluster,
         identity,
         service,
@@ -210,16 +212,33 @@ async fn subnet_sources(
     Ok((pools, karpenter))
 }
 
-/// The load balancers that the cluster's other custom resource names, as it is now. Only a deletion needs them.
-async fn named_by_others(kube: &kube::Client, cr: &AWSEndpointService) -> Result<BTreeSet<String>, ReconcileError> {
+/// The load balancers that the cluster's other custom resource names, as it is now, and those of its Service, whose
+/// endpoint service may be new. Only a deletion needs them.
+async fn named_by_others(
+    kube: &kube::Client,
+    cr: &AWSEndpointService,
+    region: &Region,
+) -> Result<BTreeSet<String>, ReconcileError> {
     let mut names = BTreeSet::new();
     if cr.metadata.deletion_timestamp.is_none() {
         return Ok(names);
     }
-    let api: Api<AWSEndpointService> = Api::namespaced(kube.clone(), &cr.namespace().unwrap_or_default());
-    for other in SERVICES.iter().filter(|name| **name != cr.name_any()) {
-        let other = within(api.get_opt(other)).await?;
-        names.extend(other.iter().flat_map(named_load_balancers));
+    let namespace = cr.namespace().unwrap_or_default();
+    let api: Api<AWSEndpointService> = Api::namespaced(kube.clone(), &namespace);
+    let services: Api<Service> = Api::namespaced(kube.clone(), &namespace);
+    for name in SERVICES.iter().filter(|name| **name != cr.name_any()) {
+        let Some(other) = within(api.get_opt(name)).await? else {
+            continue;
+        };
+        names.extend(named_load_balancers(&other));
+        if let Some(service) = within(services.get_opt(name)).await? {
+            names.insert(load_balancer(&service.uid().unwrap_or_default()));
+            names.extend(
+                host_names(service)
+                    .iter()
+                    .filter_map(|reported| of_host_name(reported, region)),
+            );
+        }
     }
     Ok(names)
 }
@@ -306,81 +325,4 @@ pub(super) fn fingerprint(inputs: &EndpointServiceInputs) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use rstest::rstest;
-    use serde::de::DeserializeOwned;
-    use serde_json::json;
-
-    use super::*;
-    use crate::api::markers::aws::{KARPENTER_LABEL, KARPENTER_SUBNETS_KEY, KARPENTER_VALUE};
-    use crate::controllers::endpoint_service::samples::Sample;
-
-    fn with_access<K: DeserializeOwned>(access: &str) -> K {
-        let spec = json!({"platform": {"type": "AWS", "aws": {"endpointAccess": access}}});
-        serde_json::from_value(json!({"metadata": {"name": "example"}, "spec": spec})).unwrap()
-    }
-
-    #[rstest]
-    #[case::private("Private", "Private", Some(false), false, None)]
-    #[case::public("Public", "Public", Some(false), false, Some("the cluster is not private"))]
-    #[case::unknown("Moon", "Moon", Some(false), false, None)]
-    #[case::public_soon("Public", "Private", Some(false), false, None)]
-    #[case::private_soon("Private", "Public", Some(false), false, None)]
-    #[case::service_deleting("Private", "Private", Some(true), false, Some("the Service is being deleted"))]
-    #[case::service_gone("Private", "Private", None, false, Some("the Service is gone"))]
-    #[case::obsolete("Private", "Private", Some(false), true, Some("private-router has replaced it"))]
-    fn path_is_desired_while_cluster_and_service_are_there(
-        #[case] hosted: &str,
-        #[case] control_plane: &str,
-        #[case] service_deleting: Option<bool>,
-        #[case] obsolete: bool,
-        #[case] expected: Option<&str>,
-    ) {
-        let cr = Sample::ready().cr;
-        let cluster = (&with_access(hosted), &with_access(control_plane));
-        assert_eq!(unwanted(&cr, Some(cluster), service_deleting, obsolete), expected);
-    }
-
-    #[test]
-    fn custom_resource_with_a_name_of_its_own_takes_no_load_balancer() {
-        let named = |name: &str| {
-            let mut cr = Sample::ready().cr;
-            cr.metadata.name = Some(name.to_owned());
-            Holder::of(&cr)
-        };
-        let older = [
-            "junk",
-            "router-clusters-example",
-            "private-router",
-            "kube-apiserver-private",
-        ]
-        .map(named);
-        let names: Vec<String> = rivals(older.into()).map(|object| object.name).collect();
-        assert_eq!(names, ["private-router", "kube-apiserver-private"]);
-    }
-
-    #[test]
-    fn list_of_karpenter_is_read_up_to_its_bound() {
-        let list = |most: usize| {
-            let ids: Vec<String> = (0..most).map(|number| format!("subnet-{number:08}")).collect();
-            let map = json!({
-                "metadata": {"name": KARPENTER_SUBNETS, "labels": {KARPENTER_LABEL: KARPENTER_VALUE}},
-                "data": {KARPENTER_SUBNETS_KEY: json!(ids).to_string()},
-            });
-            (karpenter_list(Some(serde_json::from_value(map).unwrap())), ids)
-        };
-        let (read, ids) = list(100);
-        assert_eq!(read, KarpenterList::Read(ids));
-        assert_eq!(list(50_000).0, KarpenterList::Unreadable);
-    }
-
-    #[test]
-    fn status_of_a_node_pool_is_no_change_but_its_subnet_is() {
-        let mut inputs = Sample::new().inputs;
-        let before = fingerprint(&inputs);
-        inputs.node_pools[0].metadata.resource_version = Some("2".to_owned());
-        assert_eq!(fingerprint(&inputs), before);
-        inputs.node_pools[0].spec.platform.aws.as_mut().unwrap().subnet.id = Some("subnet-0000000c".to_owned());
-        assert_ne!(fingerprint(&inputs), before);
-    }
-}
+mod tests;

@@ -26,12 +26,8 @@ use crate::hypershift::problem::Problem;
 
 /// The steps that delete what the custom resource has. It is released when nothing of it is left.
 pub(super) fn teardown(basis: Basis<'_>, now: Timestamp) -> Result<Decision, Needs> {
-    // No condition is written either: the present refusal keeps the other role from what is not the cluster's.
     let Some(identity) = cluster_of(basis) else {
-        return Ok(Decision {
-            left_out: guests_side::left(basis.cr).into_iter().collect(),
-            ..Decision::default()
-        });
+        return Ok(of_nobody(basis.cr, now));
     };
     if let Some(wait) = guests_side::wait_to_begin(basis.cr, now) {
         let problem = Problem::new(Reason::Deleting, "the guest's side is being deleted first");
@@ -44,14 +40,31 @@ pub(super) fn teardown(basis: Basis<'_>, now: Timestamp) -> Result<Decision, Nee
         decision.steps.push(step);
     }
     add_unnamed(basis, identity, &named, &mut decision)?;
-    if let Some(wait) = guests_side::wait_to_end(basis.cr, now).filter(|_| decision.nothing_left()) {
-        let problem = Problem::new(Reason::Deleting, "the guest's side is still being deleted").requeue_after(wait);
+    if let Some(problem) = guests_problem(basis.cr, now).filter(|_| decision.nothing_left()) {
         decision.requeue = problem.requeue();
         decision.problem = Some(problem);
     }
     decision.left_out.extend(guests_side::left(basis.cr));
     decision.left_out.extend(not_searched(basis));
     Ok(decision)
+}
+
+/// What is done where nothing tells whose the resources are: nothing, but the guest's side is still waited for, as role
+/// `cpo` may know. No condition is written: the present refusal keeps that role from what is not the cluster's.
+fn of_nobody(cr: &AWSEndpointService, now: Timestamp) -> Decision {
+    match guests_problem(cr, now) {
+        Some(problem) => Decision::paused(problem),
+        None => Decision {
+            left_out: guests_side::left(cr).into_iter().collect(),
+            ..Decision::default()
+        },
+    }
+}
+
+/// That the custom resource may not be released yet, as role `cpo` goes by it.
+fn guests_problem(cr: &AWSEndpointService, now: Timestamp) -> Option<Problem> {
+    let wait = guests_side::wait_to_end(cr, now)?;
+    Some(Problem::new(Reason::Deleting, "the guest's side is still being deleted").requeue_after(wait))
 }
 
 /// Adds the steps for the cluster's endpoint services that nothing names. They are searched once all that is named is

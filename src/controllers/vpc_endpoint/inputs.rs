@@ -1,6 +1,6 @@
 //! What a decision for the guest's side of an AWSEndpointService is made from, as Kubernetes shows it. Data only.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use crate::api::HostedControlPlane;
 use crate::api::hypershift::{AwsPlatform, ClusterSpec};
@@ -26,8 +26,9 @@ pub struct VpcEndpointInputs {
     pub guest: Result<Guest, Problem>,
     /// What the HostedCluster shows, where the process serves many control planes.
     pub vouched: Vouched,
-    /// The subnets that AWS has refused lately where nothing tells which it takes; an empty text for several together.
-    pub refused_subnets: BTreeSet<String>,
+    /// The subnets that AWS has refused lately where nothing tells which it takes, each with AWS's code; an empty id for
+    /// several together.
+    pub refused_subnets: BTreeMap<String, String>,
     /// Whether the path is not wanted any more: the control plane is being deleted, or is not private.
     pub is_unwanted: bool,
     /// Why the cluster is not to be touched now.

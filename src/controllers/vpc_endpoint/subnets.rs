@@ -67,11 +67,11 @@ pub(super) fn choose(basis: Basis<'_>, guest: &Guest, attached: &BTreeSet<String
 fn with_the_irremovable(
     mut chosen: ChosenSubnets,
     attached: &BTreeSet<String>,
-    refused: &BTreeSet<String>,
+    refused: &BTreeMap<String, String>,
 ) -> ChosenSubnets {
     let only = attached
         .first()
-        .filter(|only| attached.len() == 1 && refused.contains(*only));
+        .filter(|only| attached.len() == 1 && refused.contains_key(*only));
     let Some(only) = only.filter(|only| !chosen.ids.contains(*only)) else {
         return chosen;
     };
@@ -91,16 +91,13 @@ fn with_the_irremovable(
 fn one_more(
     mut chosen: ChosenSubnets,
     attached: &BTreeSet<String>,
-    refused: &BTreeSet<String>,
+    refused: &BTreeMap<String, String>,
 ) -> Result<ChosenSubnets, Problem> {
     let others: BTreeSet<String> = chosen.ids.difference(attached).cloned().collect();
-    let is_refused = |id: &&String| refused.contains(*id);
-    let text = |id: &String| {
-        format!("AWS refuses {id}: another subnet has its zone, the load balancer is not in it, or it is not known")
-    };
-    chosen.left_out.extend(others.iter().filter(is_refused).map(text));
+    let texts = others.iter().filter_map(|id| Some(refusal(id, refused.get(id)?)));
+    chosen.left_out.extend(texts);
     chosen.ids.retain(|id| attached.contains(id));
-    let mut untried = others.iter().filter(|id| !is_refused(id));
+    let mut untried = others.iter().filter(|id| !refused.contains_key(*id));
     chosen.ids.extend(untried.next().cloned());
     if chosen.ids.is_empty() {
         // What serves now stays while nothing else can.
@@ -112,6 +109,16 @@ fn one_more(
     chosen.provisional = untried.next().is_some();
     chosen.may_be_refused = true;
     Ok(chosen)
+}
+
+/// Why AWS does not take a subnet, by its code.
+fn refusal(id: &str, code: &str) -> String {
+    let why = match code {
+        "DuplicateSubnetsInSameZone" => "another subnet has its zone",
+        "InvalidSubnetID.NotFound" => "it is not known",
+        _ => "the load balancer is not in its zone, or what AWS's own words in the log say",
+    };
+    format!("AWS refuses {id} with {code}: {why}")
 }
 
 /// The subnets that role `ho` names, without what is no id.
@@ -212,6 +219,13 @@ mod tests {
         ids.split(',').filter(|id| !id.is_empty()).map(str::to_owned).collect()
     }
 
+    fn coded(ids: &str) -> BTreeMap<String, String> {
+        set(ids)
+            .into_iter()
+            .map(|id| (id, "InvalidParameter".to_owned()))
+            .collect()
+    }
+
     #[rstest]
     #[case::two_zones("a,b", "", None, Ok("a,b"), &[])]
     #[case::smaller_of_a_zone("b,c", "", None, Ok("b"), &[])]
@@ -282,12 +296,21 @@ mod tests {
         #[case] left_out: usize,
         #[case] provisional: bool,
     ) {
-        let chosen = one_more(unzoned(set(named)), &set(attached), &set(refused));
+        let chosen = one_more(unzoned(set(named)), &set(attached), &coded(refused));
         let counts = chosen
             .as_ref()
             .map(|chosen| (chosen.left_out.len(), chosen.provisional));
         assert_eq!(counts.unwrap_or_default(), (left_out, provisional));
         assert_eq!(chosen.map(|chosen| chosen.ids).map_err(|p| p.reason), expected.map(set));
+    }
+
+    #[rstest]
+    #[case::zone_is_taken("DuplicateSubnetsInSameZone", "another subnet")]
+    #[case::unknown("InvalidSubnetID.NotFound", "not known")]
+    #[case::other_parameter("InvalidParameter", "words in the log")]
+    fn refusal_is_explained_by_its_code(#[case] code: &str, #[case] expected: &str) {
+        let text = refusal("a", code);
+        assert!(text.contains(code) && text.contains(expected), "{text}");
     }
 
     #[rstest]
@@ -308,7 +331,7 @@ mod tests {
             zones: zones.map(|(id, zone)| (id.to_owned(), zone.to_owned())).into(),
             ..unzoned(set(ids))
         };
-        let kept = with_the_irremovable(chosen, &set(attached), &set(refused));
+        let kept = with_the_irremovable(chosen, &set(attached), &coded(refused));
         assert_eq!((kept.ids, kept.left_out.len()), (set(expected), left_out));
     }
 }

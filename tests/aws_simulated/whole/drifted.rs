@@ -1,5 +1,6 @@
 //! What others delete, replace or hide in AWS while the path is there.
 
+use hyperlink::api::markers::aws::CPO_FINALIZER;
 use rstest::rstest;
 
 use super::cluster::{HOSTED, PLANE};
@@ -8,7 +9,6 @@ use crate::sim::fault;
 use crate::strangers::live;
 
 const OTHERS_ENDPOINT: &str = "vpce-0aaaaaaaaaaaaaaaa";
-const CPO_FINALIZER: &str = "hypershift.openshift.io/control-plane-operator-finalizer";
 const NO_ENDPOINT: &str = "<DescribeVpcEndpointsResponse><vpcEndpointSet/></DescribeVpcEndpointsResponse>";
 const NO_GROUP: &str = "<DescribeSecurityGroupsResponse><securityGroupInfo/></DescribeSecurityGroupsResponse>";
 
@@ -298,64 +298,6 @@ async fn zone_full_of_foreign_records_is_left_alone() {
     assert!(calls <= 40, "{calls} calls");
     life.deleted().await;
     assert_eq!(life.remains(), before);
-}
-
-/// S21: HyperShift takes the finalizer away while the endpoint is being deleted.
-#[tokio::test(start_paused = true)]
-async fn stripped_finalizer_leaves_neither_group_nor_records() {
-    let mut life = Life::new();
-    let empty = life.remains();
-    life.until_available().await;
-    life.cluster.delete_at(CR, &Timestamp::now().to_string());
-    while live(&life.aws, "vpc-endpoint").len() == 1 {
-        life.reconcile_next().await;
-    }
-    assert!(life.remains().len() > empty.len());
-    let mut held = life.cr().unwrap().metadata.finalizers.unwrap_or_default();
-    held.retain(|one| one != CPO_FINALIZER);
-    life.cluster.forge(CR, &json!({"metadata": {"finalizers": held}}));
-    let began = life.aws.elapsed();
-    life.run_for(Duration::from_secs(3_600)).await;
-    assert!(life.cr().is_none());
-    assert_eq!(life.remains(), empty);
-    assert!(life.aws.elapsed() - began < 400, "{} s", life.aws.elapsed() - began);
-}
-
-/// S21, S22: role `cpo` may not delete the security group, or runs no more.
-#[rstest]
-#[case::group_is_denied(true)]
-#[case::guests_side_runs_no_more(false)]
-#[tokio::test(start_paused = true)]
-async fn what_stays_without_a_finalizer_is_named_by_its_id(#[case] runs: bool) {
-    let mut life = Life::new();
-    life.until_available().await;
-    let denied = json!({"status": 403, "code": "UnauthorizedOperation"});
-    life.aws.set_faults(&fault("/DeleteSecurityGroup$", 1_000, &denied));
-    let group = life.cr().unwrap().status.unwrap().security_group_id.unwrap();
-    let long_ago = Timestamp::now() - jiff::SignedDuration::from_mins(11);
-    life.cluster.delete_at(CR, &long_ago.to_string());
-    let mut held = life.cr().unwrap().metadata.finalizers.unwrap_or_default();
-    held.retain(|one| one != CPO_FINALIZER);
-    life.cluster.forge(CR, &json!({"metadata": {"finalizers": held}}));
-    life.cluster.take_events();
-    if !runs {
-        life.without(Role::Cpo);
-    }
-    life.run_for(Duration::from_secs(3_600)).await;
-    assert!(life.cr().is_none(), "{:#}", life.cluster.get(CR).unwrap());
-    let events = life.cluster.take_events();
-    let named = events
-        .iter()
-        .filter(|note| note.contains("guest's side may be left") && note.contains(&group));
-    assert_eq!(
-        named.count(),
-        2,
-        "on the custom resource and on the HostedCluster: {events:?}"
-    );
-    assert!(
-        !events.iter().any(|note| note.contains("nothing of ours is left")),
-        "{events:?}"
-    );
 }
 
 /// S24: both sides are paused while the path is there; a deletion is not held up.

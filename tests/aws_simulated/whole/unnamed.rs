@@ -56,10 +56,11 @@ async fn service_that_the_tenant_hides_is_deleted(#[case] intent: &str) {
 
 /// The cluster's tag is on the endpoint services of both its custom resources.
 #[rstest]
-#[case::of_the_other_custom_resource(true)]
-#[case::of_nobody(false)]
+#[case::of_the_other_custom_resource(Some("other"), false)]
+#[case::of_the_other_ones_service(Some("of-before"), true)]
+#[case::of_nobody(None, false)]
 #[tokio::test(start_paused = true)]
-async fn tagged_service_stays_only_if_the_other_one_has_it(#[case] is_named: bool) {
+async fn tagged_service_stays_only_if_the_other_one_has_it(#[case] named: Option<&str>, #[case] is_reported: bool) {
     let mut life = Life::new();
     life.until_available().await;
     let now = life.aws.now();
@@ -69,11 +70,19 @@ async fn tagged_service_stays_only_if_the_other_one_has_it(#[case] is_named: boo
         "acceptance_required": false, "principals": [], "tags": tags});
     life.aws.aws().put_resource(now, OTHER_ARN, balancer).unwrap();
     life.aws.aws().put_resource(now, OTHER_SERVICE, service).unwrap();
-    if is_named {
+    let metadata = json!({"name": "kube-apiserver-private", "namespace": NAMESPACE, "uid": "other"});
+    if let Some(named) = named {
         let mut other = life.cluster.get(CR).unwrap();
-        other["metadata"] = json!({"name": "kube-apiserver-private", "namespace": NAMESPACE, "uid": "other"});
-        other["spec"]["networkLoadBalancerName"] = json!("other");
+        other["metadata"] = metadata.clone();
+        other["spec"]["networkLoadBalancerName"] = json!(named);
         life.cluster.put(OTHER, other);
+    }
+    if is_reported {
+        let host_name = "other-77aa6c495c0c9188.elb.us-east-1.amazonaws.com";
+        let status = json!({"loadBalancer": {"ingress": [{"hostname": host_name}]}});
+        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "status": status});
+        life.cluster
+            .put("clusters-example/services/kube-apiserver-private", service);
     }
     life.deleted().await;
     let left: Vec<Value> = life
@@ -81,7 +90,7 @@ async fn tagged_service_stays_only_if_the_other_one_has_it(#[case] is_named: boo
         .into_iter()
         .map(|service| service["id"].clone())
         .collect();
-    let expected: &[&str] = if is_named { &[OTHER_SERVICE] } else { &[] };
+    let expected: &[&str] = if named.is_some() { &[OTHER_SERVICE] } else { &[] };
     assert_eq!(left, expected);
 }
 

@@ -288,6 +288,22 @@ fn nothing_is_deleted_for_a_cluster_that_is_not_known(#[case] cluster: DeletedCl
 }
 
 #[test]
+fn guests_side_is_waited_for_whosever_it_is() {
+    let mut sample = deleted(&[HO_FINALIZER]);
+    sample.inputs.identity = Err(Problem::new(Reason::IdentityMismatch, "x"));
+    sample.inputs.deleted_cluster = DeletedCluster::Unknown;
+    sample
+        .cr
+        .annotations_mut()
+        .insert(CPO_INTENT.to_owned(), "{}".to_owned());
+    let decision = teardown(sample.basis(), soon()).unwrap();
+    let after = decision.requeue.map(|requeue| requeue.after);
+    assert!(decision.paused && !decision.nothing_left() && after == Some(Duration::from_secs(590)));
+    let decision = teardown(sample.basis(), at("2026-01-01T00:10:00Z")).unwrap();
+    assert!(decision.nothing_left() && decision.left_out.len() == 1);
+}
+
+#[test]
 fn what_is_no_name_of_a_load_balancer_is_not_searched() {
     let mut sample = deleted(&[HO_FINALIZER]);
     let junk = "x\n&Action=DeleteEverything";
