@@ -7,7 +7,7 @@ use std::time::Duration;
 use hyperlink_engine::failure::{CALL_BUDGET_EXHAUSTED, Class, Failure, NOT_READ_YET};
 use hyperlink_engine::text::clean;
 
-use crate::api::action::Verb;
+use crate::api::action::{Action, Verb};
 use crate::wire::xml::Element;
 
 /// An AWS error. `Display` shows its code and advice, which are stable; AWS's own text is for the log.
@@ -19,6 +19,8 @@ pub struct AwsError {
     pub status: u16,
     /// AWS's code.
     pub code: String,
+    /// The action that AWS refused; none of what no answer says.
+    pub action: Option<Action>,
     /// AWS's own sentence and its id of the request, escaped and cut; for the log only.
     pub text: String,
     /// How long to wait: how long the action is held back.
@@ -28,6 +30,9 @@ pub struct AwsError {
     /// Whether `retry_after` was calculated by this process, and so is exact.
     pub exact: bool,
 }
+
+/// What is to be done about an action that the policies do not allow.
+const POLICIES: &str = "check the policies of the identity";
 
 /// The longest part of AWS's text that is kept, in characters.
 const MAX_TEXT: usize = 300;
@@ -166,6 +171,7 @@ impl AwsError {
             class: classify(verb, status, &code),
             status,
             code: if code.is_empty() { format!("Http{status}") } else { code },
+            action: None,
             text: clean(text, MAX_TEXT),
             retry_after: None,
             lasting: false,
@@ -179,11 +185,18 @@ impl AwsError {
             class,
             status: 0,
             code: code.to_owned(),
+            action: None,
             text: String::new(),
             retry_after: None,
             lasting: false,
             exact: true,
         }
+    }
+
+    /// This error as the answer to an action.
+    pub(crate) fn of_action(self, action: Action) -> Self {
+        let action = Some(action);
+        Self { action, ..self }
     }
 
     /// This error with a text for the log.
@@ -266,7 +279,7 @@ impl AwsError {
             Class::Denied if self.refuses_session() => "AWS does not accept the session of the identity",
             Class::Denied if self.refuses_time() => "AWS does not accept the signature; check the clock and the key",
             Class::Denied if self.code == "OptInRequired" => "enable the region for the account",
-            Class::Denied => "check the policies of the identity",
+            Class::Denied => POLICIES,
             Class::Invalid if self.code.ends_with("LimitExceeded") => "a quota of the account is reached",
             Class::Invalid | Class::Down if self.status == 0 && OWN_BOUNDS.contains(&self.code.as_str()) => {
                 "it is longer than Hyperlink reads"
@@ -311,7 +324,12 @@ fn of_error(error: &Element) -> (String, String) {
 
 impl fmt::Display for AwsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.code, self.advice())
+        let advice = self.advice();
+        write!(f, "{}: {advice}", self.code)?;
+        match self.action {
+            Some(action) if advice == POLICIES => write!(f, " for {}:{}", action.service().label(), action.name()),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -52,9 +52,12 @@ impl Ec2 {
             .with("ServiceId", service_id)
             .with_list("VpcEndpointId", ids);
         let request = ServiceRequest::query(Action::RejectVpcEndpointConnections, &form);
-        self.0
-            .write(reconcile, request, |root| unsuccessful(root, Verb::Write))
-            .await
+        let parse = |root: &Element| {
+            let failed = unsuccessful(root, Verb::Write)?.into_iter();
+            let denying = |(id, error): (_, AwsError)| (id, error.of_action(Action::RejectVpcEndpointConnections));
+            Ok(failed.map(denying).collect())
+        };
+        self.0.write(reconcile, request, parse).await
     }
 }
 

@@ -113,7 +113,7 @@ impl Ec2 {
         let request = ServiceRequest::query(action, &form);
         let unsuccessful = self.0.write(reconcile, request, deletions).await;
         let failed = unsuccessful.and_then(|failed| match failed.into_iter().next() {
-            Some((_, error)) => Err(WriteError::Failed(error)),
+            Some((_, error)) => Err(WriteError::Failed(error.of_action(action))),
             None => Ok(()),
         });
         deleted(failed, Execution::Running)

@@ -101,6 +101,17 @@ fn foreign_text_is_cut_and_kept_out_of_the_message() {
     assert_eq!(error.to_string(), "AccessDenied: check the policies of the identity");
 }
 
+#[test]
+fn denied_action_is_named_as_policies_name_it() {
+    let denied = |code| AwsError::of_item(Verb::Write, code, "").of_action(Action::DescribeLoadBalancers);
+    assert_eq!(
+        denied("AccessDenied").to_string(),
+        "AccessDenied: check the policies of the identity for elasticloadbalancing:DescribeLoadBalancers"
+    );
+    let other = denied("ExpiredToken").to_string();
+    assert!(!other.contains("Describe"), "{other}");
+}
+
 #[rstest]
 #[case("ExpiredToken", "AWS does not accept the session of the identity")]
 #[case(
