@@ -24,7 +24,7 @@ use arm::ArmMetrics;
 use aws::AwsMetrics;
 use changes::Changes;
 pub use labels::{Controller, KubeResource, KubeVerb, ReconcileResult, Watched};
-pub use objects::{ObservedCondition, ObservedObject};
+pub use objects::{ObservedCondition, ObservedObject, QuotasOfAws};
 use process::Process;
 pub use progress::Due;
 use progress::WorkProgress;

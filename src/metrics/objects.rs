@@ -22,6 +22,8 @@ use crate::api::condition::{ConditionType, Reason, Status};
 use crate::azure::arm::id::ResourceId;
 use crate::azure::kinds::private_link_service::quota::CountedService;
 
+pub use quotas::QuotasOfAws;
+
 /// The most series of conditions that are not True in one namespace, the oldest first. The decisive ones, which the alert
 /// uses, do not count and have no limit.
 const MOST: usize = 32;
@@ -103,7 +105,7 @@ impl ObservedObject {
     }
 }
 
-pub(super) type CountEndpoints = Box<dyn Fn() -> Option<usize> + Send + Sync>;
+pub(super) type CountQuotas = Box<dyn Fn() -> QuotasOfAws + Send + Sync>;
 pub(super) type ListObjects = Box<dyn Fn() -> Vec<ObservedObject> + Send + Sync>;
 
 /// The custom resources of one platform.
@@ -115,8 +117,8 @@ struct Objects {
 /// The custom resources of each platform on which this process leads.
 struct Platforms {
     all: Vec<Objects>,
-    /// The endpoints of the VPC that has most, where this process has counted any.
-    endpoints_of_a_vpc: Option<usize>,
+    /// How much of AWS's quotas is used, where this process counts that.
+    quotas_of_aws: Option<QuotasOfAws>,
 }
 
 /// There are no series before the custom resources are known; a standby does not know them.
@@ -127,10 +129,10 @@ pub(super) fn gauges(sources: Arc<Sources>) -> Result<impl Collector> {
             platform: *platform,
             all: list(),
         });
-        let count = locked(&sources.endpoints_of_a_vpc);
+        let count = locked(&sources.quotas_of_aws);
         let platforms = Platforms {
             all: all.collect(),
-            endpoints_of_a_vpc: count.as_ref().and_then(|count| count()),
+            quotas_of_aws: count.as_ref().map(|count| count()),
         };
         Some(platforms).filter(|platforms| !platforms.all.is_empty())
     });
@@ -197,10 +199,10 @@ impl Metrics {
         locked(&self.sources.objects).insert(of, Box::new(list));
     }
 
-    /// Sets the function that gives, at each scrape, the endpoints of the VPC that has most. It must be quick and must not
+    /// Sets the function that gives, at each scrape, how much of AWS's quotas is used. It must be quick and must not
     /// block.
-    pub fn count_endpoints_of_a_vpc_with(&self, count: impl Fn() -> Option<usize> + Send + Sync + 'static) {
-        *locked(&self.sources.endpoints_of_a_vpc) = Some(Box::new(count));
+    pub fn count_quotas_of_aws_with(&self, count: impl Fn() -> QuotasOfAws + Send + Sync + 'static) {
+        *locked(&self.sources.quotas_of_aws) = Some(Box::new(count));
     }
 }
 

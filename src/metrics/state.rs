@@ -9,7 +9,7 @@ use prometheus::core::Collector;
 
 use super::at_scrape::{AtScrape, Sample};
 use super::changes::Recent;
-use super::objects::{CountEndpoints, ListObjects};
+use super::objects::{CountQuotas, ListObjects};
 use super::{Metrics, locked};
 use crate::api::Platform;
 use crate::aws::credentials::SessionState;
@@ -25,7 +25,7 @@ type ReadOperations = Box<dyn Fn() -> BTreeMap<Kind, UnderWay> + Send + Sync>;
 #[derive(Default)]
 pub(super) struct Sources {
     pub(super) objects: Mutex<BTreeMap<Platform, ListObjects>>,
-    pub(super) endpoints_of_a_vpc: Mutex<Option<CountEndpoints>>,
+    pub(super) quotas_of_aws: Mutex<Option<CountQuotas>>,
     pub(super) recent: Recent,
     operations: Mutex<Vec<ReadOperations>>,
     token: Mutex<Option<ReadToken>>,

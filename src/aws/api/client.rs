@@ -17,6 +17,7 @@ use crate::api::exchange::{Unsuccessful, document};
 use crate::api::request::ServiceRequest;
 use crate::api::throttle::Bucket;
 use crate::credentials::{Session, SessionSource};
+use crate::endpoints::Service;
 use crate::kinds::Kind;
 use crate::wire::xml::{Element, Malformed};
 
@@ -126,10 +127,13 @@ impl Client {
         if action.verb() != Verb::Read && !self.gate.open() {
             return Err(WriteError::NotLeading);
         }
-        let sent = Instant::now();
+        let (sent, bucket) = (Instant::now(), self.bucket(action));
+        if action.service() == Service::Route53 {
+            self.connection.route53_rate().note(&bucket, sent);
+        }
         let parse = |answer: &_| parse(&document(action, answer)?);
         let result = self.connection.send(request, Some(session), parse).await;
-        let (throttle, bucket) = (self.connection.throttle(), self.bucket(action));
+        let throttle = self.connection.throttle();
         Ok(match result {
             Err(failed) if failed.error.class == Class::Throttled => {
                 let wait = throttle.note_throttled(&bucket, sent, Instant::now());

@@ -14,6 +14,7 @@ use crate::api::clock::Clock;
 use crate::api::error::{AwsError, UNEXPECTED_ANSWER};
 use crate::api::ports::{Counters, ObservedCall};
 use crate::api::request::ServiceRequest;
+use crate::api::request_rate::RequestRate;
 use crate::api::sign::{SigningScope, sign};
 use crate::api::throttle::{Bucket, Throttle};
 use crate::api::transport::Transport;
@@ -32,6 +33,7 @@ struct Shared {
     clock: Clock,
     throttle: Throttle,
     budgets: Budgets,
+    route53_rate: RequestRate,
     bulkhead: Bulkhead<Bucket>,
 }
 
@@ -54,6 +56,7 @@ impl Connection {
             clock: Clock::default(),
             throttle: Throttle::default(),
             budgets: Budgets::default(),
+            route53_rate: RequestRate::default(),
             bulkhead: Bulkhead::default(),
         }))
     }
@@ -69,6 +72,11 @@ impl Connection {
 
     pub(crate) fn budgets(&self) -> &Budgets {
         &self.0.budgets
+    }
+
+    /// How many requests are sent to Route 53.
+    pub(crate) fn route53_rate(&self) -> &RequestRate {
+        &self.0.route53_rate
     }
 
     pub(crate) fn bulkhead(&self) -> &Bulkhead<Bucket> {
@@ -124,14 +132,14 @@ impl Connection {
     ) -> Result<T, Unsuccessful> {
         let status = answer.status();
         if !status.is_success() {
-            let error = AwsError::from_answer(action.verb(), status.as_u16(), answer.body());
+            let error = AwsError::from_answer(action.verb(), status.as_u16(), answer.body()).of_action(action);
             let corrected_clock = error.refuses_time() && self.0.clock.correct(answer.headers(), ahead);
             return Err(Unsuccessful { error, corrected_clock });
         }
         parse(answer).map_err(|malformed| {
             let root = Element::parse(answer.body()).ok();
             let error = root.and_then(|root| AwsError::in_answer(action.verb(), status.as_u16(), &root));
-            Unsuccessful::of(error.unwrap_or_else(|| {
+            Unsuccessful::of(error.map(|error| error.of_action(action)).unwrap_or_else(|| {
                 let text = format!("{}: {malformed}", action.name());
                 AwsError::own(Class::Down, UNEXPECTED_ANSWER).with_text(&text)
             }))

@@ -10,6 +10,7 @@ pub(crate) mod pages;
 pub mod ports;
 pub mod read_only;
 pub(crate) mod request;
+pub mod request_rate;
 #[cfg(test)]
 pub(crate) mod sample;
 mod sign;

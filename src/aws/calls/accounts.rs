@@ -8,6 +8,7 @@ use hyperlink_engine::client::{Accepted, CloudClient, Condition, OperationState,
 use hyperlink_engine::failure::Class;
 use hyperlink_engine::gate::Gate;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::Calls;
 use crate::api::client::{Client, Connection};
@@ -135,6 +136,11 @@ impl Accounts {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = known.calls.values().filter_map(|calls| calls.most_endpoints_of_a_vpc());
         counts.max()
+    }
+
+    /// The requests a second to Route 53 in the account that gets most, over the last minute.
+    pub fn route53_requests_per_second(&self) -> f64 {
+        self.connection.route53_rate().most(Instant::now())
     }
 
     /// Lists the hosted zones of an account.

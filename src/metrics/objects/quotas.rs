@@ -6,20 +6,47 @@ use std::hash::Hash;
 use prometheus::Result;
 
 use super::{Objects, Platforms};
+use crate::aws::api::request_rate::ROUTE53_REQUESTS_PER_SECOND;
 use crate::aws::calls::vpc_usage::ENDPOINTS_PER_VPC;
 use crate::azure::arm::id::ResourceId;
 use crate::azure::kinds::private_link_service::quota::{Quota, QuotaUse};
 use crate::metrics::at_scrape::{AtScrape, Sample};
 
 /// The quotas of both clouds.
-pub(in crate::metrics) const QUOTAS: [&str; 4] = [
+pub(in crate::metrics) const QUOTAS: [&str; 5] = [
     AZURE_QUOTAS[0].0,
     AZURE_QUOTAS[1].0,
     AZURE_QUOTAS[2].0,
-    ENDPOINTS_PER_VPC_QUOTA,
+    AWS_QUOTAS[0].0,
+    AWS_QUOTAS[1].0,
 ];
 
-const ENDPOINTS_PER_VPC_QUOTA: &str = "endpoints_per_vpc";
+/// AWS's limits.
+const AWS_QUOTAS: [(&str, f64); 2] = [
+    ("endpoints_per_vpc", ENDPOINTS_PER_VPC as f64),
+    ("route53_requests_per_second", ROUTE53_REQUESTS_PER_SECOND as f64),
+];
+
+/// How much of AWS's quotas is used, where most of it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QuotasOfAws {
+    /// The endpoints of a VPC; none while none were counted lately.
+    pub endpoints_per_vpc: Option<usize>,
+    /// The requests to Route 53 of this process in an account, over the last minute.
+    pub route53_requests_per_second: f64,
+}
+
+impl QuotasOfAws {
+    /// What is used of each quota that was counted, with its limit.
+    fn counted(self) -> impl Iterator<Item = (&'static str, f64, f64)> {
+        let used = [
+            self.endpoints_per_vpc.map(|count| count as f64),
+            Some(self.route53_requests_per_second),
+        ];
+        let quotas = AWS_QUOTAS.into_iter().zip(used);
+        quotas.filter_map(|((quota, limit), used)| Some((quota, used?, limit)))
+    }
+}
 
 /// Azure's limits
 /// (<https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits>).
@@ -48,7 +75,8 @@ pub(super) fn gauges(platforms: AtScrape<Platforms>) -> Result<AtScrape<Platform
         .gauge(
             "hyperlink_quota_used",
             "How much of a quota is used, where most of it is: on Azure by the AzurePrivateLinkServices, services as role ho \
-             knows them, zones as role cpo does; on AWS by all endpoints of a VPC, as role cpo counts them every 45 minutes.",
+             knows them, zones as role cpo does; on AWS as role cpo counts it: all endpoints of a VPC, every 45 minutes, and its \
+             own requests to Route 53 in an account, over the last minute.",
             &["quota"],
             Platforms::quotas_used,
         )?
@@ -63,15 +91,15 @@ pub(super) fn gauges(platforms: AtScrape<Platforms>) -> Result<AtScrape<Platform
 impl Platforms {
     fn quotas_used(&self) -> Vec<Sample<'_>> {
         let on_azure = self.on_azure().map(Objects::quotas_used).unwrap_or_default();
-        let on_aws = self.endpoints_of_a_vpc.map(|count| count as f64);
-        let on_aws = on_aws.map(|count| (vec![ENDPOINTS_PER_VPC_QUOTA], count));
+        let on_aws = self.quotas_of_aws.into_iter().flat_map(QuotasOfAws::counted);
+        let on_aws = on_aws.map(|(quota, used, _)| (vec![quota], used));
         on_azure.into_iter().chain(on_aws).collect()
     }
 
     fn quota_limits(&self) -> Vec<Sample<'_>> {
         let on_azure = self.on_azure().map(|_| AZURE_QUOTAS).into_iter().flatten();
-        let on_aws = (ENDPOINTS_PER_VPC_QUOTA, ENDPOINTS_PER_VPC as f64);
-        let on_aws = self.endpoints_of_a_vpc.map(|_| on_aws);
+        let on_aws = self.quotas_of_aws.into_iter().flat_map(QuotasOfAws::counted);
+        let on_aws = on_aws.map(|(quota, _, limit)| (quota, limit));
         on_azure
             .chain(on_aws)
             .map(|(quota, limit)| (vec![quota], limit))

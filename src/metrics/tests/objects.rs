@@ -265,11 +265,24 @@ fn quotas_are_reported_where_most_of_them_is_used() {
 }
 
 #[test]
-fn endpoints_of_the_fullest_vpc_are_reported_once_counted() {
+fn quotas_of_aws_are_reported_once_counted() {
     let metrics = with_objects_on(Platform::Aws, vec![object_on(Platform::Aws, "o", (None, None), 1)]);
-    metrics.count_endpoints_of_a_vpc_with(|| None);
     assert!(!metrics.render().unwrap().contains("hyperlink_quota"));
-    metrics.count_endpoints_of_a_vpc_with(|| Some(44));
+    let used = |endpoints_per_vpc| QuotasOfAws {
+        endpoints_per_vpc,
+        route53_requests_per_second: 0.5,
+    };
+    metrics.count_quotas_of_aws_with(move || used(None));
+    assert_sample(
+        &metrics,
+        r#"hyperlink_quota_used{quota="route53_requests_per_second"} 0.5"#,
+    );
+    assert_sample(
+        &metrics,
+        r#"hyperlink_quota_limit{quota="route53_requests_per_second"} 5"#,
+    );
+    assert!(!metrics.render().unwrap().contains("endpoints_per_vpc"));
+    metrics.count_quotas_of_aws_with(move || used(Some(44)));
     assert_sample(&metrics, r#"hyperlink_quota_used{quota="endpoints_per_vpc"} 44"#);
     assert_sample(&metrics, r#"hyperlink_quota_limit{quota="endpoints_per_vpc"} 50"#);
     assert!(!metrics.render().unwrap().contains("private_link_services_per"));

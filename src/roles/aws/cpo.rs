@@ -7,7 +7,7 @@ use kube::Api;
 use super::{AwsConnection, Prepared, context};
 use crate::config::Config;
 use crate::controllers::vpc_endpoint::{self, VpcEndpointController};
-use crate::metrics::Controller as Label;
+use crate::metrics::{Controller as Label, QuotasOfAws};
 use crate::observer;
 use crate::preview::{Object, RolePlan};
 use crate::roles::shown::{observed_object, show_objects};
@@ -37,7 +37,10 @@ pub(super) async fn run(
     show_objects(&cx, observed_object);
     let counted = Arc::clone(&cx);
     let metrics = &cx.runtime.metrics;
-    metrics.count_endpoints_of_a_vpc_with(move || counted.cloud.client.most_endpoints_of_a_vpc());
+    metrics.count_quotas_of_aws_with(move || QuotasOfAws {
+        endpoints_per_vpc: counted.cloud.client.most_endpoints_of_a_vpc(),
+        route53_requests_per_second: counted.cloud.client.route53_requests_per_second(),
+    });
     let runner = Runner::new(controller(foundation.config, aws), Arc::clone(&cx), Label::VpcEndpoint);
     let runner = Arc::new(runner.watching(scope.health.follow()));
     let (planes, again) = twice(scope.events(&cx.runtime.kube, pages()));
