@@ -215,6 +215,15 @@ impl AwsEnv {
         self.control_plane.token(namespace, name, Some(TOKEN_AUDIENCE)).await
     }
 
+    /// Takes away the token by which the CPO role asks for sessions, as when the guest's API server is gone.
+    ///
+    /// # Errors
+    ///
+    /// There is no such token.
+    pub fn remove_cpo_token(&self) -> Result<()> {
+        Ok(std::fs::remove_file(token_file(self.dir.path(), CPO_ACCOUNT.1))?)
+    }
+
     /// The longest time that a test waits for anything.
     pub fn patience(&self) -> Duration {
         PATIENCE
@@ -257,6 +266,11 @@ fn keys_file(dir: &Path, identity: Identity) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// The file of a ServiceAccount's token.
+fn token_file(dir: &Path, account: &str) -> PathBuf {
+    dir.join(format!("token-{account}"))
+}
+
 /// Creates a ServiceAccount, and writes a token of it and the profile that uses the token.
 async fn role_file(
     dir: &Path,
@@ -265,7 +279,7 @@ async fn role_file(
     role: &str,
 ) -> Result<PathBuf> {
     control_plane.service_account(namespace, name).await?;
-    let token_file = dir.join(format!("token-{name}"));
+    let token_file = token_file(dir, name);
     let token = control_plane.token(namespace, name, Some(TOKEN_AUDIENCE)).await?;
     std::fs::write(&token_file, token)?;
     let path = dir.join(format!("credentials-role-{name}"));

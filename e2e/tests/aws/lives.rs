@@ -12,6 +12,7 @@ use e2e::{AwsEnv, eventually, scenario};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::SOON;
@@ -29,6 +30,24 @@ async fn up_in(env: AwsEnv, cluster: AwsHostedCluster) -> Result<Both> {
     both.cluster.create_objects(&both.env).await?;
     both.becomes_available().await?;
     Ok(both)
+}
+
+/// The guest's API server is gone before its path, so nobody mints tokens any more; then HyperShift takes the finalizer.
+#[rstest]
+#[case::finalizer_stays("tokenless", false)]
+#[case::finalizer_is_taken("stripped", true)]
+fn path_goes_by_the_session_that_is_left(#[case] name: &str, #[case] is_stripped: bool) {
+    scenario(async {
+        let both = up(AwsHostedCluster::new(name)).await?;
+        let client = both.env.client()?;
+        both.env.remove_cpo_token()?;
+        let custom_resources = both.cluster.custom_resources(&client);
+        custom_resources.delete(ROUTER, &DeleteParams::default()).await?;
+        if is_stripped {
+            both.cluster.strip_cpo_finalizer(&client).await?;
+        }
+        ends(both).await
+    });
 }
 
 /// Deletes the cluster, which has to leave nothing.
