@@ -88,9 +88,10 @@ impl Cloud for Aws {
         }
     }
 
-    /// That of any that is shown.
-    fn shows_failure(body: &Value) -> bool {
-        vpc_endpoint::all_shown(body).any(|endpoint| progress_of(&state(endpoint)) == Progress::Failed)
+    /// Any that is shown may have.
+    fn failed(body: &Value) -> Vec<&str> {
+        let failed = vpc_endpoint::all_shown(body).filter(|one| progress_of(&state(one)) == Progress::Failed);
+        failed.map(Self::instance).collect()
     }
 
     /// The id that AWS gave.

@@ -46,9 +46,12 @@ pub trait Cloud: Debug + Default + Clone + Copy + PartialEq + Eq + Send + Sync +
     fn state(body: &Value) -> Option<&str>;
     /// The state of the resource that this body shows.
     fn progress(body: &Value) -> Progress;
-    /// Whether this body shows that something has failed.
-    fn shows_failure(body: &Value) -> bool {
-        Self::progress(body) == Progress::Failed
+    /// The resources that have failed by this body, by what names each.
+    fn failed(body: &Value) -> Vec<&str> {
+        match Self::progress(body) {
+            Progress::Failed => vec![Self::instance(body)],
+            _ => Vec::new(),
+        }
     }
     /// What the cloud names a resource when it is created: a recreated one has another name. Empty for a kind without.
     fn instance(body: &Value) -> &str;

@@ -190,8 +190,8 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
         let completed = (kind.rules().completed)(&body);
         let in_force = (kind.rules().in_force)(&body);
         self.observations.shown(key);
-        let failed = C::shows_failure(&body);
-        if let Some(wait) = self.observations.wait_to_confirm_failure(kind, key, failed, now) {
+        let failed = C::failed(&body);
+        if let Some(wait) = self.observations.wait_to_confirm_failure(kind, key, &failed, now) {
             let error = C::Error::own(Class::Busy, "FailureNotConfirmed");
             return self.read_failed(kind, key, error.with_retry_after(wait));
         }

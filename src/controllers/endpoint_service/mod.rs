@@ -29,6 +29,7 @@ use self::settings::Settings;
 use crate::api::markers::aws::SERVICES;
 use crate::api::{AWSEndpointService, Reason, Role};
 use crate::aws::kinds::Kind;
+use crate::aws::slot::Slot;
 use crate::controllers::aws::access::Context;
 use crate::controllers::aws::{Decision, Facts, Needs, Outcome};
 use crate::controllers::decision::{Lifecycle, deleted_at};
@@ -115,6 +116,17 @@ impl EndpointServiceController {
             settings: &self.settings,
         }
     }
+
+    /// Notes that the status shows an endpoint service: that a new process does not find it has to be confirmed.
+    fn note_shown_service(&self, cx: &Context, cr: &AWSEndpointService, inputs: &EndpointServiceInputs) {
+        let status = cr.status.as_ref();
+        let is_shown = status.is_some_and(|status| status.endpoint_service_name.is_some());
+        if let (true, Ok(balancer)) = (is_shown, plan::load_balancer(cr, inputs, &self.settings)) {
+            let slot = Slot::endpoint_service(&self.settings.account, &balancer.name);
+            let observations = &cx.cloud.observations;
+            observations.note_recorded(Kind::EndpointService, &slot, Instant::now());
+        }
+    }
 }
 
 impl CustomResourceReconciler for EndpointServiceController {
@@ -176,6 +188,7 @@ impl CustomResourceReconciler for EndpointServiceController {
         cr: &AWSEndpointService,
         inputs: &Self::Inputs,
     ) -> Result<(), ReconcileError> {
+        self.note_shown_service(cx, cr, inputs);
         if lifecycle != Lifecycle::Build || inputs.paused.is_some() {
             return Ok(());
         }

@@ -2,12 +2,15 @@
 
 use jiff::Timestamp;
 use kube::ResourceExt;
+use tokio::time::Instant;
 
 use super::VpcEndpointController;
 use super::inputs::{Guest, Vouched, VpcEndpointInputs};
+use super::plan::owned_group;
 use crate::api::hypershift::ClusterSpec;
 use crate::api::markers::CPO_INTENT;
 use crate::api::{AWSEndpointService, ClusterRef, HostedCluster, HostedControlPlane};
+use crate::aws::kinds::Kind;
 use crate::aws::region::Region;
 use crate::aws::slot::Slot;
 use crate::controllers::aws::access::Context;
@@ -51,6 +54,9 @@ pub(super) async fn read_inputs(
     let slot = slot.and_then(|guest| endpoint_slot(cr, guest, &controller.region));
     if let Some(slot) = &slot {
         note_recorded(cx, cr, slot, recorded.as_ref());
+    }
+    if let Ok(guest) = &guest {
+        note_shown_group(cx, cr, guest);
     }
     let paused = found.and_then(|found| identity::paused(&found.spec, Timestamp::now()));
     Ok(VpcEndpointInputs {
@@ -111,6 +117,16 @@ fn note_recorded(cx: &Context, cr: &AWSEndpointService, slot: &Slot, recorded: O
         .or(shown.filter(|id| is_id("vpce", id)));
     if let Some(id) = endpoint {
         cx.cloud.client.note_recorded(slot, id);
+    }
+}
+
+/// Notes that the status shows a security group: that a new process does not find it has to be confirmed.
+fn note_shown_group(cx: &Context, cr: &AWSEndpointService, guest: &Guest) {
+    let status = cr.status.as_ref();
+    if status.is_some_and(|status| status.security_group_id.is_some()) {
+        let group = owned_group(&guest.identity, (&guest.account, &guest.vpc), cr);
+        let observations = &cx.cloud.observations;
+        observations.note_recorded(Kind::SecurityGroup, &group.slot, Instant::now());
     }
 }
 

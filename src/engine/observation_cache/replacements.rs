@@ -1,6 +1,7 @@
 //! Whether a resource that fails is replaced: one wrong read is no reason, and one that fails again and again is not worth
 //! a new one each time.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -15,8 +16,8 @@ pub(super) struct Replacements {
     last: Option<Instant>,
     /// How often it was replaced in a row.
     in_a_row: u32,
-    /// Since when every read has shown that it has failed.
-    failed_since: Option<Instant>,
+    /// Since when every read has shown that one has failed, by its name.
+    failed_since: HashMap<Box<str>, Instant>,
 }
 
 impl Replacements {
@@ -37,14 +38,14 @@ impl Replacements {
         next.checked_duration_since(now).filter(|wait| !wait.is_zero())
     }
 
-    /// Notes what a read shows. Returns the wait until the second read, `apart` after the first, that has to confirm that
-    /// it has failed; none if it has not, or that counts already.
-    pub(super) fn note_read(&mut self, has_failed: bool, apart: Duration, now: Instant) -> Option<Duration> {
-        if !has_failed {
-            self.failed_since = None;
-            return None;
+    /// Notes which have failed as a read shows. Returns the wait until the second read, `apart` after the first, that has
+    /// to confirm that of each; none if none has, or that counts already.
+    pub(super) fn note_read(&mut self, failed: &[&str], apart: Duration, now: Instant) -> Option<Duration> {
+        self.failed_since.retain(|name, _| failed.contains(&&**name));
+        for name in failed {
+            self.failed_since.entry((*name).into()).or_insert(now);
         }
-        let counts_at = *self.failed_since.get_or_insert(now) + apart;
+        let counts_at = *self.failed_since.values().max()? + apart;
         counts_at.checked_duration_since(now).filter(|wait| !wait.is_zero())
     }
 
@@ -63,12 +64,13 @@ mod tests {
     async fn failure_counts_when_two_reads_show_it() {
         let (mut replaced, now) = (Replacements::default(), Instant::now());
         let apart = Duration::from_secs(10);
-        let mut wait = |has_failed, second| {
-            let wait = replaced.note_read(has_failed, apart, now + Duration::from_secs(second));
+        let mut wait = |failed: &[&str], second| {
+            let wait = replaced.note_read(failed, apart, now + Duration::from_secs(second));
             wait.map_or(0, |wait| wait.as_secs())
         };
-        assert_eq!([wait(true, 0), wait(true, 4), wait(false, 8)], [10, 6, 0]);
-        assert_eq!([wait(true, 20), wait(true, 30), wait(true, 40)], [10, 0, 0]);
+        assert_eq!([wait(&["a"], 0), wait(&["a"], 4), wait(&[], 8)], [10, 6, 0]);
+        assert_eq!([wait(&["a"], 20), wait(&["a"], 30), wait(&["a"], 40)], [10, 0, 0]);
+        assert_eq!([wait(&["a", "b"], 50), wait(&["a", "b"], 60)], [10, 0], "another one");
     }
 
     #[tokio::test(start_paused = true)]

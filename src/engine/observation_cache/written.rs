@@ -126,18 +126,18 @@ impl<C: Cloud> ObservationCache<C> {
         }
     }
 
-    /// Notes what a read shows of a resource that is replaced when it has failed. Returns the wait until the second read
-    /// that has to confirm that; none if it has not failed, or that counts already.
+    /// Notes what a read shows of a resource that is replaced when it has failed: what names each that has. Returns the
+    /// wait until the second read that has to confirm that; none if none has failed, or that counts already.
     pub fn wait_to_confirm_failure(
         &self,
         kind: C::Kind,
         key: &C::Key,
-        has_failed: bool,
+        failed: &[&str],
         now: Instant,
     ) -> Option<Duration> {
         kind.rules().replaced_after?;
         self.update(kind, key, now, |entry| {
-            entry.replacements.note_read(has_failed, C::MISSED, now)
+            entry.replacements.note_read(failed, C::MISSED, now)
         })
     }
 
