@@ -22,7 +22,7 @@ pub enum Lifecycle {
     Build,
     /// The owned resources are deleted.
     Teardown,
-    /// The object is being deleted and does not have the role's finalizer.
+    /// The object is being deleted, and the role has nothing to tear down.
     Nothing,
 }
 
@@ -30,7 +30,7 @@ impl Lifecycle {
     /// The lifecycle of an object for `role`; `deleting` is whether the object, or what it belongs to, is being
     /// deleted.
     pub fn of(role: Role, cr: &impl CustomResource, deleting: bool) -> Self {
-        match (deleting, cr.is_held_by(role)) {
+        match (deleting, cr.is_torn_down_by(role)) {
             (false, _) => Self::Build,
             (true, true) => Self::Teardown,
             (true, false) => Self::Nothing,

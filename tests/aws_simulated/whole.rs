@@ -225,6 +225,9 @@ impl Life {
     /// One reconcile. Returns the wait until the next one, unless this one failed.
     async fn reconcile_at(&self, at: usize, cr: AWSEndpointService) -> Option<Duration> {
         let process = &self.processes[at];
+        if !process.cx.resources.serves(&cr) {
+            return Some(Duration::from_secs(3_600));
+        }
         // Only time has caused it.
         let by_time = process.last_fingerprint == process.fingerprint(&cr);
         match process.role {

@@ -1,12 +1,14 @@
 //! HyperShift's custom resource on AWS.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::ResourceExt;
 use serde_json::Value;
 
 use super::CustomResource;
+use crate::api::markers::CPO_INTENT;
 use crate::api::markers::aws::{READ_ANNOTATIONS, SERVICES};
 use crate::api::role::RolePart;
-use crate::api::{AWSEndpointService, ConditionType, Platform, Reason};
+use crate::api::{AWSEndpointService, ConditionType, Platform, Reason, Role};
 use crate::aws::cloud::Aws;
 use crate::hypershift::conditions::NewCondition;
 
@@ -18,6 +20,12 @@ impl CustomResource for AWSEndpointService {
     const ERROR: Reason = Reason::AWSError;
     const EXPECTED_NAMES: &'static [&'static str] = &SERVICES;
     const READ_ANNOTATIONS: &'static [&'static str] = &READ_ANNOTATIONS;
+
+    /// HyperShift takes the finalizer of role `cpo` away when it believes that nobody can delete anything any more. What is
+    /// recorded is deleted all the same, as long as the custom resource is there.
+    fn is_torn_down_by(&self, role: Role) -> bool {
+        self.is_held_by(role) || (role == Role::Cpo && self.annotations().contains_key(CPO_INTENT))
+    }
 
     fn conditions(&self) -> &[Condition] {
         let status = self.status.as_ref();

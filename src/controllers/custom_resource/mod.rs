@@ -67,6 +67,12 @@ pub trait CustomResource:
         Self::finalizer(role).is_some_and(|finalizer| held_by(self, finalizer))
     }
 
+    /// Whether `role` tears down what it made for this object, once that is being deleted: while its finalizer is there,
+    /// and longer where others take the finalizer away before that is done.
+    fn is_torn_down_by(&self, role: Role) -> bool {
+        self.is_held_by(role)
+    }
+
     /// The conditions that only `role` writes.
     fn conditions_of(role: Role) -> impl Iterator<Item = ConditionType> {
         let part = Self::part(role).into_iter();

@@ -37,9 +37,9 @@ const PAGE: u32 = 10;
 struct Namespace {
     /// Those that are not being deleted, the oldest first.
     staying: BTreeSet<Holder>,
-    /// Those that are being deleted and that the role holds, the oldest first.
+    /// Those that are being deleted and that the role tears down, the oldest first.
     deleting_of_role: BTreeSet<Holder>,
-    /// Those that are being deleted and that any role holds, the oldest first.
+    /// Those that are being deleted and that any role tears down, the oldest first.
     deleting_of_any: BTreeSet<Holder>,
     /// The last Event that some are not served.
     reported: Option<Reported>,
@@ -64,10 +64,10 @@ impl Namespace {
             self.staying.insert(Holder::of(cr));
             return;
         }
-        if cr.is_held_by(role) {
+        if cr.is_torn_down_by(role) {
             self.deleting_of_role.insert(Holder::of(cr));
         }
-        if Role::ALL.iter().any(|role| cr.is_held_by(*role)) {
+        if Role::ALL.iter().any(|role| cr.is_torn_down_by(*role)) {
             self.deleting_of_any.insert(Holder::of(cr));
         }
     }
@@ -219,10 +219,10 @@ impl<R: ServedResource> CustomResourceStore<R> {
     }
 
     /// Whether the role serves a custom resource: one of the oldest of its namespace, or of those there that are being
-    /// deleted and that the role holds.
+    /// deleted and that the role tears down.
     pub fn serves(&self, cr: &R) -> bool {
         let is_deleting = cr.meta().deletion_timestamp.is_some();
-        if is_deleting && !cr.is_held_by(self.role) {
+        if is_deleting && !cr.is_torn_down_by(self.role) {
             return false;
         }
         let state = self.state();

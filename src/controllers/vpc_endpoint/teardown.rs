@@ -26,7 +26,6 @@ use crate::controllers::aws::{Decision, Needs, Step};
 use crate::controllers::decision::Lifecycle;
 use crate::controllers::event;
 use crate::engine::cloud::Cloud;
-use crate::engine::failure::Class;
 use crate::engine::plan::ensure_absent;
 use crate::engine::resource::Owned;
 use crate::hypershift::aws::ids::{endpoint_suffix, is_zone_id, service_id};
@@ -37,15 +36,9 @@ use crate::hypershift::intent;
 use crate::hypershift::problem::Problem;
 
 /// Whether the guest's side is built or deleted. It goes with the control plane, whose workers are gone by then.
-///
-/// HyperShift takes the role's finalizer away when it believes that nobody can delete anything any more. What is
-/// recorded is deleted all the same, as long as the custom resource is there.
 pub(super) fn lifecycle(cr: &AWSEndpointService, inputs: &VpcEndpointInputs) -> Lifecycle {
     let is_deleting = cr.metadata.deletion_timestamp.is_some();
-    match Lifecycle::of(Role::Cpo, cr, is_deleting || inputs.is_unwanted) {
-        Lifecycle::Nothing if is_deleting && cr.annotations().contains_key(CPO_INTENT) => Lifecycle::Teardown,
-        lifecycle => lifecycle,
-    }
+    Lifecycle::of(Role::Cpo, cr, is_deleting || inputs.is_unwanted)
 }
 
 /// What a deleted custom resource may have.
@@ -196,7 +189,7 @@ fn add_records(
         }
         let observed = basis.facts.read(Kind::Records, &released.slot)?;
         // A zone that the policies name no more is denied; in one that is gone there is nothing to delete.
-        let is_denied = matches!(observed, Observed::ReadFailed(error) if error.class == Class::Denied);
+        let is_denied = matches!(observed, Observed::ReadFailed(error) if error.is_of_policies());
         if is_denied && zone::is_gone(basis, account, zone, &names)? {
             continue;
         }

@@ -10,6 +10,7 @@ use crate::controllers::vpc_endpoint::samples::{
     ACCOUNT, DNS_NAME, ROLE, SERVICE, Sample, VPC, ZONE, endpoint, endpoint_slot, group_slot, records, records_slot,
 };
 use crate::engine::cloud::Key as _;
+use crate::engine::failure::Class;
 use crate::engine::plan::Verb;
 use crate::hypershift::problem::Problem;
 
@@ -112,7 +113,10 @@ fn record_that_leads_elsewhere_stays(#[case] target: &str) {
 #[case::there(&["Z2AAAAAAAAA", ZONE], &[Verb::Wait])]
 fn denied_zone_holds_a_deletion_only_while_it_exists(#[case] zones: &[&str], #[case] expected: &[Verb]) {
     let mut sample = Sample::ready();
-    let denied = AwsError::own(Class::Denied, "AccessDenied");
+    let denied = AwsError {
+        status: 403,
+        ..AwsError::own(Class::Denied, "AccessDenied")
+    };
     sample.observes(records_slot(ZONE), Observed::ReadFailed(denied));
     let zones: Vec<_> = zones.iter().map(|id| (*id, "example.hypershift.local")).collect();
     sample.has_zones(&zones);

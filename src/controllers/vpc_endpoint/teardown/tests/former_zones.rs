@@ -20,7 +20,10 @@ fn denied_zone_of_before_holds_up_no_deletion() {
         (ZONE, "example.hypershift.local"),
         ("ZAAAAAAAA", "example.hypershift.local"),
     ]);
-    let denied = AwsError::own(Class::Denied, "AccessDenied");
+    let denied = AwsError {
+        status: 403,
+        ..AwsError::own(Class::Denied, "AccessDenied")
+    };
     sample.observes(records_slot("ZAAAAAAAA"), Observed::ReadFailed(denied));
     for slot in [endpoint_slot(SERVICE), group_slot(), records_slot(ZONE)] {
         sample.observes(slot, Observed::Absent);
