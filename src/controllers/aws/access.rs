@@ -7,20 +7,16 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::lists::{EndpointsOf, HostedZones, ListNeed, Lists, ServicesOf, SubnetZones, SubnetsIn, ZoneLists};
+use super::lists::{EndpointsOf, HostedZones, ListNeed, Lists, SubnetZones, SubnetsIn, ZoneLists};
 use crate::api::AWSEndpointService;
 use crate::aws::api::error::AwsError;
-use crate::aws::body::tags;
 use crate::aws::calls::accounts::Accounts;
-use crate::aws::cloud::{AccountList, Aws};
-use crate::aws::kinds::Kind;
+use crate::aws::cloud::Aws;
 use crate::aws::owner_tags::CLUSTER_ID_TAG;
 use crate::aws::role_arn::RoleArn;
 use crate::aws::slot::Scope;
 use crate::controllers::cloud_access::{CloudAccess, CloudContext, Reading};
 use crate::controllers::context;
-use crate::engine::client::CloudClient;
-use crate::engine::cloud::List as _;
 use crate::engine::failure::Failure as _;
 use crate::engine::lists;
 
@@ -61,8 +57,6 @@ const ENDPOINTS_HOLD: Duration = Duration::from_secs(600);
 pub struct KnownLists {
     /// Hosted zones, by whom they are shown to.
     zones: lists::Lists<ZoneLists, AwsError>,
-    /// Endpoint services with the tag of any cluster, by the address of the list.
-    services: lists::Lists<Vec<Value>, AwsError>,
     /// Endpoints with the tags of a custom resource.
     endpoints: lists::Lists<Vec<Value>, AwsError>,
     subnets: KnownSubnets,
@@ -184,7 +178,9 @@ impl CloudAccess for Aws {
                 facts.endpoints.insert(endpoints, found);
             }
             ListNeed::EndpointServices(services) => {
-                let found = endpoint_services(&reading, &services).await;
+                let Reading { cloud, reconcile, .. } = reading;
+                let tag = (CLUSTER_ID_TAG, services.cluster_id.as_str());
+                let found = cloud.client.tagged_services(reconcile, &services.scope, tag).await;
                 facts.endpoint_services.insert(services, found);
             }
         }
@@ -224,27 +220,6 @@ async fn endpoints_of(reading: &Reading<'_, Aws>, endpoints: &EndpointsOf) -> Re
     let all = &cloud.lists.endpoints;
     let (_, found) = all.get(&shown, reconcile.urgency, ENDPOINTS_HOLD, call).await;
     found
-}
-
-/// The endpoint services that a list shows which is started now: what is not among them is gone.
-async fn endpoint_services(reading: &Reading<'_, Aws>, services: &ServicesOf) -> Result<Vec<Value>, AwsError> {
-    let Reading { cloud, reconcile, .. } = *reading;
-    let list = AccountList {
-        kind: Kind::EndpointService,
-        scope: services.scope.clone(),
-    };
-    let cluster = |row: &Value| tags(row).remove(CLUSTER_ID_TAG);
-    let call = async |_| {
-        let rows = cloud.client.list(reconcile, list.kind, &list).await;
-        rows.map(|rows| rows.into_iter().filter(|row| cluster(row).is_some()).collect())
-    };
-    let all = &cloud.lists.services;
-    let (_, found) = all.get(&list.address(), reconcile.urgency, Duration::ZERO, call).await;
-    let rows = found?;
-    let own = rows
-        .iter()
-        .filter(|row| cluster(row).as_ref() == Some(&services.cluster_id));
-    Ok(own.cloned().collect())
 }
 
 #[cfg(test)]

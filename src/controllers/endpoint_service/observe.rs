@@ -213,7 +213,8 @@ async fn subnet_sources(
 }
 
 /// The load balancers that the cluster's other custom resource names, as it is now, and those of its Service, whose
-/// endpoint service may be new. Only a deletion needs them.
+/// endpoint service may be new. Only a deletion needs them. Without the role's finalizer nothing was made for it, and
+/// nothing would be deleted with it.
 async fn named_by_others(
     kube: &kube::Client,
     cr: &AWSEndpointService,
@@ -227,7 +228,8 @@ async fn named_by_others(
     let api: Api<AWSEndpointService> = Api::namespaced(kube.clone(), &namespace);
     let services: Api<Service> = Api::namespaced(kube.clone(), &namespace);
     for name in SERVICES.iter().filter(|name| **name != cr.name_any()) {
-        let Some(other) = within(api.get_opt(name)).await? else {
+        let other = within(api.get_opt(name)).await?;
+        let Some(other) = other.filter(|other| other.is_held_by(Role::Ho)) else {
             continue;
         };
         names.extend(named_load_balancers(&other));

@@ -42,21 +42,17 @@ pub(super) fn management_tag(basis: Basis<'_>) -> Option<String> {
     Some(names::cluster_tag(infrastructure))
 }
 
-/// The step that deletes the endpoint service of a load balancer. It is the cluster's if the Service vouches for the
-/// load balancer, or if it has the cluster's tag. Adds the steps that end connections, which come first.
+/// The step that deletes the endpoint service in this slot. It is the cluster's if the Service vouches for the load
+/// balancer, or if it has the cluster's tag. Adds the steps that end connections, which come first.
 pub(super) fn remove(
     basis: Basis<'_>,
     identity: &Identity,
-    load_balancer: &str,
+    slot: Slot,
     decision: &mut Decision,
 ) -> Result<Step, Needs> {
     let owned = OwnedEndpointService {
-        vouched: is_vouched(basis, load_balancer),
-        ..unvouched(
-            basis,
-            identity,
-            Slot::endpoint_service(&basis.settings.account, load_balancer),
-        )
+        vouched: is_vouched(basis, slot.name()),
+        ..unvouched(basis, identity, slot)
     };
     let observed = basis.facts.read(Kind::EndpointService, &owned.slot)?;
     let mut step = ensure_absent(&owned, observed);
@@ -148,7 +144,8 @@ pub(super) fn add_former(
 ) -> Result<(), Needs> {
     let mut stays = Vec::new();
     for load_balancer in recorded.former_load_balancers.clone() {
-        let step = remove(basis, identity, &load_balancer, decision)?;
+        let slot = Slot::endpoint_service(&basis.settings.account, &load_balancer);
+        let step = remove(basis, identity, slot, decision)?;
         if step.left() {
             stays.push(format!(
                 "the endpoint service of load balancer {load_balancer} stays: nothing proves that it is this cluster's"

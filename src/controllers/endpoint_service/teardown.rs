@@ -14,6 +14,7 @@ use super::{guests_side, service};
 use crate::api::markers::HO_INTENT;
 use crate::api::markers::aws::SERVICES;
 use crate::api::{AWSEndpointService, Reason};
+use crate::aws::slot::Slot;
 use crate::controllers::aws::lists::ServicesOf;
 use crate::controllers::aws::{Decision, Needs, Step};
 use crate::hypershift::aws::ids::service_id;
@@ -35,8 +36,10 @@ pub(super) fn teardown(basis: Basis<'_>, now: Timestamp) -> Result<Decision, Nee
     }
     let mut decision = Decision::default();
     let named = load_balancers(basis);
-    for load_balancer in &named {
-        let step = service::remove(basis, identity, load_balancer, &mut decision)?;
+    let account = &basis.settings.account;
+    let slots = named.iter().map(|name| Slot::endpoint_service(account, name));
+    for slot in slots.chain(recorded_elsewhere(basis)) {
+        let step = service::remove(basis, identity, slot, &mut decision)?;
         decision.steps.push(step);
     }
     add_unnamed(basis, identity, &named, &mut decision)?;
@@ -98,11 +101,19 @@ fn add_unnamed(
         .iter()
         .filter_map(|row| service::owned_by_tag(basis, identity, row));
     let others = &basis.inputs.named_by_others;
-    let is_others = |name: &String| others.iter().any(|other| other.eq_ignore_ascii_case(name));
-    let is_other = |name: &String| !named.contains(name) && !is_others(name);
-    for load_balancer in owned.filter(is_other).take(MOST_FORMER) {
-        let step = service::remove(basis, identity, &load_balancer, decision)?;
-        decision.steps.push(step);
+    for load_balancer in owned.filter(|name| !named.contains(name)).take(MOST_FORMER) {
+        if others.iter().any(|other| other.eq_ignore_ascii_case(&load_balancer)) {
+            decision.shared = true;
+        } else if basis.settings.infrastructure.is_none() {
+            decision.left_out.push(format!(
+                "the endpoint service of load balancer {load_balancer} stays: nothing names it, and it may be that of \
+                 another management cluster"
+            ));
+        } else {
+            let slot = Slot::endpoint_service(&basis.settings.account, &load_balancer);
+            let step = service::remove(basis, identity, slot, decision)?;
+            decision.steps.push(step);
+        }
     }
     Ok(())
 }
@@ -129,6 +140,20 @@ pub(super) fn named_load_balancers(cr: &AWSEndpointService) -> impl Iterator<Ite
     // Under a name that no Service of HyperShift has, nothing was ever made by the spec alone.
     let named = Some(&cr.spec.network_load_balancer_name).filter(|_| SERVICES.contains(&cr.name_any().as_str()));
     recorded.chain(named.cloned())
+}
+
+/// What was recorded in another account or region than the process calls now: reads there say so, in place of an absence
+/// here that proves nothing.
+fn recorded_elsewhere(basis: Basis<'_>) -> Vec<Slot> {
+    let recorded: Option<HoIntent> = intent::read(basis.cr.annotations().get(HO_INTENT));
+    let Some((recorded, scope)) = recorded.and_then(|recorded| Some((recorded.clone(), recorded.scope()?))) else {
+        return Vec::new();
+    };
+    if scope.is_same_place(&basis.settings.account) {
+        return Vec::new();
+    }
+    let names = recorded_load_balancers(recorded).filter(|name| is_name(name));
+    names.map(|name| Slot::endpoint_service(&scope, &name)).collect()
 }
 
 /// The names in an intent: no more than this role records, because each is read.
