@@ -190,10 +190,10 @@ async fn further_endpoints_are_shown_by_every_read() {
         &["subnet-1", "subnet-2"],
     );
     let first = cpo.present(&desired).await;
-    assert_eq!(first["Others"].as_array().unwrap().len(), 1);
+    assert_eq!(first["Candidates"].as_array().unwrap().len(), 1);
     cpo.forget(&desired.slot);
     let again = cpo.present(&desired).await;
-    assert_eq!(again["Others"], first["Others"], "as the second read shows it");
+    assert_eq!(again["Candidates"], first["Candidates"], "as the second read shows it");
 }
 
 #[tokio::test(start_paused = true)]

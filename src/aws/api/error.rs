@@ -1,12 +1,15 @@
 //! The one table that maps AWS's errors to classes. Uses codes, and the status where there is no known code; never
 //! message text.
 
+mod document;
+
 use std::fmt;
 use std::time::Duration;
 
 use hyperlink_engine::failure::{CALL_BUDGET_EXHAUSTED, Class, Failure, NOT_READ_YET};
 use hyperlink_engine::text::clean;
 
+use self::document::ErrorBody;
 use crate::api::action::{Action, Verb};
 use crate::wire::xml::Element;
 
@@ -236,6 +239,11 @@ impl AwsError {
         REFUSED_SESSION.iter().any(|code| code.eq_ignore_ascii_case(&self.code))
     }
 
+    /// Whether AWS answered that policies do not allow the action, and not that it knows no such session.
+    pub fn is_of_policies(&self) -> bool {
+        self.class == Class::Denied && self.status != 0 && !self.refuses_session() && !self.refuses_time()
+    }
+
     /// Whether AWS may not have accepted the time of the request.
     pub(crate) fn refuses_time(&self) -> bool {
         REFUSED_TIME.iter().any(|code| code.eq_ignore_ascii_case(&self.code))
@@ -288,38 +296,6 @@ impl AwsError {
             Class::Down => "AWS gives no usable answer",
         }
     }
-}
-
-/// What an error document says.
-#[derive(Debug, Default)]
-struct ErrorBody {
-    code: String,
-    text: String,
-}
-
-impl ErrorBody {
-    /// Reads `<Response><Errors><Error>` of EC2, `<ErrorResponse><Error>` of the others, and the one document of Route
-    /// 53 whose root is the code.
-    fn find(root: &Element) -> Option<Self> {
-        let (code, text) = match root.name() {
-            "Response" => of_error(root.items("Errors", "Error").next()?),
-            "ErrorResponse" => of_error(root.child("Error")?),
-            "InvalidChangeBatch" => ("InvalidChangeBatch".into(), root.texts("Messages", "Message").join(" ")),
-            _ => return None,
-        };
-        let request = root.optional("RequestID").or_else(|| root.optional("RequestId"));
-        let text = match request {
-            // What AWS's support asks for comes first, so that it is not cut off.
-            Some(request) => format!("request {}: {text}", clean(&request, MAX_CODE)),
-            None => text,
-        };
-        Some(Self { code, text })
-    }
-}
-
-fn of_error(error: &Element) -> (String, String) {
-    let text = |name| error.optional(name).unwrap_or_default();
-    (text("Code"), text("Message"))
 }
 
 impl fmt::Display for AwsError {

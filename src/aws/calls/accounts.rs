@@ -151,6 +151,19 @@ impl Accounts {
         self.calls(scope)?.hosted_zones(reconcile).await
     }
 
+    /// The endpoint services of an account with this tag.
+    ///
+    /// # Errors
+    /// AWS's, no role is known for the account, or the caller has asked too often.
+    pub async fn tagged_services(
+        &self,
+        reconcile: Reconcile,
+        scope: &Scope,
+        tag: (&str, &str),
+    ) -> Result<Vec<Value>, AwsError> {
+        self.calls(scope)?.tagged_services(reconcile, &scope.region, tag).await
+    }
+
     /// The endpoints of a VPC with these tags.
     ///
     /// # Errors

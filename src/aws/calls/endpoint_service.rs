@@ -11,11 +11,11 @@ use hyperlink_engine::failure::Class;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Calls, Written, client_token, put_to, shown};
+use super::{Calls, Written, client_token, not_sent, put_to, shown};
 use crate::api::error::AwsError;
 use crate::body::{tags, texts};
 use crate::cloud::Aws;
-use crate::ec2::{EndpointService, NewEndpointService, Selection, ServiceChanges, ServiceState};
+use crate::ec2::{EndpointService, NewEndpointService, Selection, ServiceChanges, ServiceState, filter};
 use crate::kinds::load_balancer::name_in_arn;
 use crate::slot::Slot;
 
@@ -59,6 +59,24 @@ impl Calls {
         Ok(existing
             .map(|service| shown::endpoint_service(service, region))
             .collect())
+    }
+
+    /// Reads the endpoint services with this tag.
+    pub(super) async fn tagged_services(
+        &self,
+        reconcile: Reconcile,
+        region: &str,
+        (key, value): (&str, &str),
+    ) -> Result<Vec<Value>, AwsError> {
+        self.take_call(false, &format!("{:x} endpoint services", reconcile.caller))
+            .map_err(not_sent)?;
+        let selection = Selection::Filters(vec![filter(&format!("tag:{key}"), value)]);
+        let found = self.ec2.endpoint_services(reconcile, &selection).await?;
+        // The filter takes wildcards, and the value may be anybody's.
+        let own = found
+            .iter()
+            .filter(|service| exists(service) && service.tags.get(key).is_some_and(|own| own == value));
+        Ok(own.map(|service| shown::endpoint_service(service, region)).collect())
     }
 
     /// Creates an endpoint service, or changes what differs.
@@ -108,7 +126,7 @@ impl Calls {
         }
         let changed = self.ec2.modify_endpoint_service(reconcile, id, changes).await;
         if let Err(WriteError::Failed(error)) = &changed
-            && error.class == Class::Denied
+            && error.is_of_policies()
         {
             self.denied_change.note(id, error, Instant::now());
         }

@@ -33,6 +33,19 @@ struct Ids {
     missed: Option<Instant>,
     /// The id of a resource without tags, and since when it is read so.
     untagged: Option<(String, Instant)>,
+    /// The id of a resource that was read with tags.
+    tagged: Option<String>,
+}
+
+/// What the tags of a read say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TagsShown {
+    /// The resource has those that are shown.
+    AsTheyAre,
+    /// A new one may have tags that are shown later.
+    NotYet,
+    /// One that was read with tags may have them still.
+    NotNow,
 }
 
 impl GivenIds {
@@ -90,19 +103,25 @@ impl GivenIds {
         forget_gone(&mut all, now);
     }
 
-    /// Notes a read that showed a resource, with its id if it had no tags. Returns whether tags may show later: whoever
-    /// made it, this process or an earlier one, created it with tags.
-    pub(super) fn tags_pending(&self, slot: &Slot, untagged: Option<&str>, now: Instant) -> bool {
+    /// Notes a read that showed the resource with this id, with or without tags. Returns what that says: whoever made it,
+    /// this process or an earlier one, created it with tags.
+    pub(super) fn note_tags(&self, slot: &Slot, id: &str, has_tags: bool, now: Instant) -> TagsShown {
         let mut all = self.all();
         let ids = all.entry(slot.clone()).or_default();
-        let Some(id) = untagged else {
+        if has_tags {
             ids.untagged = None;
-            return false;
-        };
+            ids.tagged = Some(id.to_owned());
+            return TagsShown::AsTheyAre;
+        }
         let known = ids.untagged.take().filter(|(known, _)| known == id);
         let (id, since) = known.unwrap_or_else(|| (id.to_owned(), now));
+        let shown = match now.saturating_duration_since(since) < TAGS_SHOW_LATE {
+            true if ids.tagged.as_ref() == Some(&id) => TagsShown::NotNow,
+            true => TagsShown::NotYet,
+            false => TagsShown::AsTheyAre,
+        };
         ids.untagged = Some((id, since));
-        now.saturating_duration_since(since) < TAGS_SHOW_LATE
+        shown
     }
 
     /// Forgets an id that was recorded, and is that of another resource.
@@ -153,6 +172,21 @@ mod tests {
         ids.note_recorded(&slot(7), "vpce-1", Instant::now());
         assert_eq!(ids.all().len(), 1);
         assert_eq!(ids.known(&slot(0)).as_deref(), Some("vpce-0"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn tags_of_before_are_there_for_a_minute_more() {
+        let (ids, slot, now) = (
+            GivenIds::default(),
+            Slot::endpoint_service(&Scope::own("1", "r"), "a"),
+            Instant::now(),
+        );
+        let note = |id, has_tags, second| ids.note_tags(&slot, id, has_tags, now + Duration::from_secs(second));
+        assert_eq!(note("a", false, 0), TagsShown::NotYet);
+        assert_eq!(note("a", true, 5), TagsShown::AsTheyAre);
+        let later = [10, 69, 70].map(|second| note("a", false, second));
+        assert_eq!(later, [TagsShown::NotNow, TagsShown::NotNow, TagsShown::AsTheyAre]);
+        assert_eq!(note("b", false, 80), TagsShown::NotYet, "another one");
     }
 
     #[tokio::test(start_paused = true)]

@@ -211,7 +211,8 @@ impl Calls {
     fn within_call_budget(&self, reconcile: Reconcile, slot: &Slot) -> Result<(), AwsError> {
         let kind = slot.kind();
         // One that no read has shown: all that a caller may name share a budget.
-        let is_searched = matches!(kind, Kind::EndpointService | Kind::VpcEndpoint) && self.ids.shown(slot).is_none();
+        let may_be_named = matches!(kind, Kind::LoadBalancer | Kind::EndpointService | Kind::VpcEndpoint);
+        let is_searched = may_be_named && self.ids.shown(slot).is_none();
         let name = if is_searched { String::new() } else { slot.to_string() };
         let address = format!("{:x} {} {name}", reconcile.caller, kind.label());
         self.take_call(kind.rules().shared, &address).map_err(|exhausted| {

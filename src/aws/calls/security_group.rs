@@ -4,7 +4,6 @@
 use hyperlink_engine::client::{Execution, Reconcile, WriteError, WriteTarget};
 use hyperlink_engine::cloud::Key;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use super::endpoint_service::is_no_such_id;
 use super::{Calls, Written, accepted, put_to, shown};
@@ -17,6 +16,9 @@ use crate::slot::Slot;
 
 /// AWS's code for a call after which a group would have more rules than it may have.
 const TOO_MANY_RULES: &str = "RulesPerSecurityGroupLimitExceeded";
+
+/// AWS's code for a rule that the group has already.
+const RULE_EXISTS: &str = "InvalidPermission.Duplicate";
 
 impl Calls {
     /// Reads a security group.
@@ -40,10 +42,7 @@ impl Calls {
         }
         let group = found.first().ok_or_else(AwsError::missing)?;
         let mut body = shown::security_group(group);
-        let untagged = group.tags.is_empty().then_some(group.id.as_str());
-        if self.ids.tags_pending(slot, untagged, Instant::now()) {
-            body["TagsPending"] = json!(true);
-        }
+        self.note_tags(slot, &mut body)?;
         Ok(body)
     }
 
@@ -96,7 +95,7 @@ impl Calls {
         );
         let mut is_open = authorized.is_empty();
         if !is_open {
-            match self.ec2.authorize_ingress(reconcile, id, &authorized).await {
+            match self.authorize(reconcile, id, &authorized).await {
                 Err(WriteError::Failed(error)) if error.code == TOO_MANY_RULES && !revoked.is_empty() => {}
                 other => {
                     other?;
@@ -108,9 +107,29 @@ impl Calls {
             self.ec2.revoke_ingress(reconcile, id, &revoked).await?;
         }
         if !is_open {
-            self.ec2.authorize_ingress(reconcile, id, &authorized).await?;
+            self.authorize(reconcile, id, &authorized).await?;
         }
         Ok(!change.is_empty())
+    }
+
+    /// Adds rules. AWS refuses them all if one is there, which a read that is behind does not show.
+    async fn authorize(&self, reconcile: Reconcile, id: &str, rules: &[Rule]) -> Result<(), WriteError<AwsError>> {
+        let is_there = |error: &AwsError| error.code == RULE_EXISTS;
+        match self.ec2.authorize_ingress(reconcile, id, rules).await {
+            Err(WriteError::Failed(error)) if is_there(&error) => {}
+            other => return other,
+        }
+        for rule in rules.iter().filter(|_| rules.len() > 1) {
+            match self
+                .ec2
+                .authorize_ingress(reconcile, id, std::slice::from_ref(rule))
+                .await
+            {
+                Err(WriteError::Failed(error)) if is_there(&error) => {}
+                other => other?,
+            }
+        }
+        Ok(())
     }
 }
 

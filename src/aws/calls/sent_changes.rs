@@ -18,15 +18,33 @@ const SHOWS_LATE: Duration = Duration::from_secs(60);
 /// How long a subnet is left out that AWS has refused: the load balancer may come to its zone.
 const REFUSED_FOR: Duration = Duration::from_secs(900);
 
+/// How long it is left out at first where it is needed for an endpoint at all, twice as long each time: the code that AWS
+/// refuses it with has other causes too.
+const FIRST_REFUSED_FOR: Duration = Duration::from_secs(60);
+
 /// The most subnets of one endpoint that are remembered: more than a custom resource names at a time.
 const MOST_REFUSED: usize = 40;
+
+/// That AWS has refused a subnet.
+#[derive(Debug)]
+struct Refusal {
+    at: Instant,
+    holds_for: Duration,
+    code: String,
+}
+
+impl Refusal {
+    fn holds(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.at) < self.holds_for
+    }
+}
 
 /// What was sent for one endpoint.
 #[derive(Debug, Default)]
 struct Sent {
     last: Option<(EndpointChanges, Instant)>,
-    /// Subnets, each with when AWS refused it, and with which code.
-    refused: HashMap<String, (Instant, String)>,
+    /// Subnets that AWS refused.
+    refused: HashMap<String, Refusal>,
     /// When AWS refused to swap the only subnet in one call.
     refused_swap: Option<Instant>,
 }
@@ -36,7 +54,7 @@ impl Sent {
         self.last
             .take_if(|(_, at)| now.saturating_duration_since(*at) >= SHOWS_LATE);
         self.refused
-            .retain(|_, (at, _)| now.saturating_duration_since(*at) < REFUSED_FOR);
+            .retain(|_, refusal| now.saturating_duration_since(refusal.at) < 2 * REFUSED_FOR);
         self.refused_swap
             .take_if(|at| now.saturating_duration_since(*at) >= REFUSED_FOR);
     }
@@ -69,13 +87,24 @@ impl SentChanges {
     }
 
     /// Notes with which code AWS refused to add a subnet, or to take the only one away; an empty id is for several
-    /// together.
-    pub(super) fn note_refused(&self, slot: &Slot, subnet: &str, code: &str, now: Instant) {
+    /// together. `is_needed`: there is no endpoint without it.
+    pub(super) fn note_refused(&self, slot: &Slot, subnet: &str, code: &str, is_needed: bool, now: Instant) {
         let mut all = self.all(now);
         let refused = &mut all.entry(slot.clone()).or_default().refused;
-        if refused.len() < MOST_REFUSED {
-            refused.insert(subnet.to_owned(), (now, code.to_owned()));
+        if refused.len() >= MOST_REFUSED && !refused.contains_key(subnet) {
+            return;
         }
+        let before = refused.get(subnet).map(|refusal| refusal.holds_for * 2);
+        let holds_for = match is_needed {
+            true => before.unwrap_or(FIRST_REFUSED_FOR).min(REFUSED_FOR),
+            false => REFUSED_FOR,
+        };
+        let refusal = Refusal {
+            at: now,
+            holds_for,
+            code: code.to_owned(),
+        };
+        refused.insert(subnet.to_owned(), refusal);
     }
 
     /// Notes that AWS refused to swap the only subnet in one call.
@@ -92,7 +121,10 @@ impl SentChanges {
     pub(super) fn refused(&self, slot: &Slot, now: Instant) -> BTreeMap<String, String> {
         let all = self.all(now);
         let refused = all.get(slot).into_iter().flat_map(|sent| &sent.refused);
-        refused.map(|(id, (_, code))| (id.clone(), code.clone())).collect()
+        let holding = refused.filter(|(_, refusal)| refusal.holds(now));
+        holding
+            .map(|(id, refusal)| (id.clone(), refusal.code.clone()))
+            .collect()
     }
 }
 
@@ -125,13 +157,26 @@ mod tests {
     async fn refused_subnet_is_left_out_for_a_while() {
         let (sent, now) = (SentChanges::default(), Instant::now());
         for number in 0..1_000 {
-            sent.note_refused(&slot(), &number.to_string(), "X", now);
+            sent.note_refused(&slot(), &number.to_string(), "X", false, now);
         }
         assert_eq!(
             sent.refused(&slot(), now + Duration::from_secs(899)).len(),
             MOST_REFUSED
         );
         assert_eq!(sent.refused(&slot(), now + REFUSED_FOR).len(), 0);
-        assert!(sent.all(now + REFUSED_FOR).is_empty());
+        assert!(sent.all(now + 2 * REFUSED_FOR).is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn subnet_without_which_there_is_no_endpoint_is_tried_sooner() {
+        let (sent, mut now, mut waits) = (SentChanges::default(), Instant::now(), Vec::new());
+        for _ in 0..6 {
+            sent.note_refused(&slot(), "a", "InvalidParameter", true, now);
+            let holds = |second: &u64| sent.refused(&slot(), now + Duration::from_secs(*second)).is_empty();
+            let wait = (0..1_000).step_by(60).find(holds).unwrap();
+            waits.push(wait);
+            now += Duration::from_secs(wait);
+        }
+        assert_eq!(waits, [60, 120, 240, 480, 900, 900]);
     }
 }

@@ -49,12 +49,12 @@ pub(super) fn endpoint_state(state: &EndpointState) -> &str {
     }
 }
 
-/// An endpoint, and the ids of others to the same service.
-pub(super) fn vpc_endpoint(found: &Endpoint, others: &[String]) -> Value {
+/// An endpoint.
+pub(super) fn vpc_endpoint(found: &Endpoint) -> Value {
     let names: Vec<&str> = found.dns_entries.iter().map(|entry| entry.name.as_str()).collect();
     json!({"Id": found.id, "State": endpoint_state(&found.state), "ServiceName": found.service_name,
         "VpcId": found.vpc_id, "SubnetIds": found.subnet_ids, "GroupIds": found.group_ids, "DnsNames": names,
-        "LastError": found.last_error, "Tags": found.tags, "Others": others})
+        "LastError": found.last_error, "Tags": found.tags})
 }
 
 /// A security group.

@@ -202,7 +202,8 @@ async fn oldest_available_endpoint_is_shown_of_several() {
     let slot = Slot::vpc_endpoint(&scope(), "vpc-1", SERVICE);
     let body = calls(&sample).get(reconcile(), Kind::VpcEndpoint, &slot).await.unwrap();
     assert_eq!(Aws::instance(&body), "vpce-2");
-    assert_eq!(body["Others"], json!(["vpce-3", "vpce-1"]));
+    assert_eq!(body["Candidates"][0]["Id"], "vpce-3");
+    assert_eq!(body["Candidates"][1]["Id"], "vpce-1");
 }
 
 #[tokio::test(start_paused = true)]

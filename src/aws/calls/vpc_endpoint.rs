@@ -52,12 +52,9 @@ impl Calls {
             let is_other = known.as_ref() != Some(&endpoint.id);
             (is_other, rank(&endpoint.state), endpoint.created, endpoint.id.clone())
         });
-        let mut bodies: VecDeque<Value> = found.iter().map(|endpoint| shown_of(endpoint, &found)).collect();
+        let mut bodies: VecDeque<Value> = found.into_iter().map(shown::vpc_endpoint).collect();
         let mut body = bodies.pop_front().ok_or_else(AwsError::missing)?;
-        let untagged = tags(&body).is_empty().then(|| text(&body, "Id").to_owned());
-        if self.ids.tags_pending(slot, untagged.as_deref(), Instant::now()) {
-            body["TagsPending"] = json!(true);
-        }
+        self.note_tags(slot, &mut body)?;
         if !bodies.is_empty() {
             body["Candidates"] = json!(bodies);
         }
@@ -69,7 +66,7 @@ impl Calls {
         let found = self.ec2.endpoints(reconcile, &Selection::id(slot.name())).await?;
         let is_it = |endpoint: &&Endpoint| endpoint.id == slot.name() && endpoint.state != EndpointState::Deleted;
         let endpoint = found.iter().find(is_it).ok_or_else(AwsError::missing)?;
-        Ok(shown::vpc_endpoint(endpoint, &[]))
+        Ok(shown::vpc_endpoint(endpoint))
     }
 
     /// Reads the endpoints in a VPC with these tags.
@@ -81,14 +78,16 @@ impl Calls {
     ) -> Result<Vec<Value>, AwsError> {
         self.take_call(false, &format!("{:x} endpoints {vpc}", reconcile.caller))
             .map_err(not_sent)?;
-        let tags = tags.iter().map(|(key, value)| filter(&format!("tag:{key}"), value));
-        let filters = std::iter::once(filter("vpc-id", vpc)).chain(tags);
+        let of_tags = tags.iter().map(|(key, value)| filter(&format!("tag:{key}"), value));
+        let filters = std::iter::once(filter("vpc-id", vpc)).chain(of_tags);
         let found = self
             .ec2
             .endpoints(reconcile, &Selection::Filters(filters.collect()))
             .await?;
+        // The filters take wildcards, and the values may be anybody's.
+        let has_all = |endpoint: &&Endpoint| tags.iter().all(|(key, value)| endpoint.tags.get(key) == Some(value));
         let live = found.iter().filter(|endpoint| endpoint.state != EndpointState::Deleted);
-        Ok(live.map(|endpoint| shown::vpc_endpoint(endpoint, &[])).collect())
+        Ok(live.filter(has_all).map(shown::vpc_endpoint).collect())
     }
 
     /// Reads the endpoints in a VPC to an endpoint service, and now and then with them all others of the VPC, to count them.
@@ -133,7 +132,7 @@ impl Calls {
             let created = self.ec2.create_endpoint(reconcile, &new).await;
             let created = created.map_err(|error| self.or_refusal(target.key, (None, body), &asked, error))?;
             self.vpc_usage.forget(&new.vpc_id);
-            return Ok(put_to(shown::vpc_endpoint(&created, &[])));
+            return Ok(put_to(shown::vpc_endpoint(&created)));
         };
         let id = self.id_of(target)?;
         let subnets = SubnetChange::next(found, body).map(|change| self.taken_in_one_call(target.key, change));
@@ -156,6 +155,12 @@ impl Calls {
             return Ok(accepted(Some(found.clone()), Execution::Running));
         }
         let modified = self.ec2.modify_endpoint(reconcile, &id, &changes).await;
+        if let Err(WriteError::Failed(error)) = &modified
+            && error.class == Class::Down
+        {
+            // AWS may have taken it.
+            self.sent_changes.note_taken(slot, changes.clone(), now);
+        }
         modified.map_err(|error| self.or_refusal(slot, (Some(found), body), &changes, error))?;
         self.sent_changes.note_taken(slot, changes, now);
         // What it was serves until a read shows what it is.
@@ -190,11 +195,11 @@ impl Calls {
         match (changes.add_subnets.as_slice(), changes.remove_subnets.as_slice()) {
             ([_], [_]) if refusal.refuses_two_of_a_zone() => sent.note_refused_swap(slot, now),
             ([], [only]) if removes_all && refusal.class == Class::Invalid => {
-                sent.note_refused(slot, only, &refusal.code, now);
+                sent.note_refused(slot, only, &refusal.code, false, now);
             }
             (added, _) if may_be_refused && !added.is_empty() && refusal.may_refuse_a_subnet() => {
                 let refused = if let [one] = added { one } else { "" };
-                sent.note_refused(slot, refused, &refusal.code, now);
+                sent.note_refused(slot, refused, &refusal.code, found.is_none(), now);
             }
             _ => return error,
         }
@@ -205,13 +210,6 @@ impl Calls {
         };
         WriteError::Failed(next)
     }
-}
-
-/// One of several endpoints, with the ids of the others.
-fn shown_of(endpoint: &Endpoint, all: &[&Endpoint]) -> Value {
-    let others = all.iter().filter(|other| other.id != endpoint.id);
-    let others: Vec<String> = others.map(|other| other.id.clone()).collect();
-    shown::vpc_endpoint(endpoint, &others)
 }
 
 /// Which state comes first where there are several endpoints.

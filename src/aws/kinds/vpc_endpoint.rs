@@ -1,8 +1,8 @@
 //! The interface endpoint in the guest's VPC.
 //!
 //! Body: `Id`, `State`, `ServiceName`, `VpcId`, `SubnetIds`, `GroupIds`, `DnsNames` (the regional name first), `Tags`,
-//! `Others`, the ids of further endpoints to the same service, which `Candidates` shows in the same way, and
-//! `TagsPending` where no tag is shown yet; to put, `SubnetZones`, `MayBeRefused` and `ClientToken` too.
+//! `Candidates`, the bodies of further endpoints to the same service, and `TagsPending` where no tag is shown yet; to
+//! put, `SubnetZones`, `MayBeRefused` and `ClientToken` too.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

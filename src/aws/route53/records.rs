@@ -168,15 +168,14 @@ fn next(root: &Element) -> Result<Option<Form>, Malformed> {
     if !root.flag("IsTruncated")? {
         return Ok(None);
     }
-    let name = root.optional("NextRecordName");
+    let first = Form::default().with("name", root.required("NextRecordName")?);
     let rest = [("NextRecordType", "type"), ("NextRecordIdentifier", "identifier")];
-    Ok(name.map(|name| {
-        rest.into_iter()
-            .filter_map(|(element, parameter)| Some((parameter, root.optional(element)?)))
-            .fold(Form::default().with("name", name), |form, (parameter, value)| {
-                form.with(parameter, value)
-            })
-    }))
+    let given = rest
+        .into_iter()
+        .filter_map(|(element, parameter)| Some((parameter, root.optional(element)?)));
+    Ok(Some(
+        given.fold(first, |form, (parameter, value)| form.with(parameter, value)),
+    ))
 }
 
 /// The document of a batch of changes.

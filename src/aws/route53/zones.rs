@@ -40,6 +40,7 @@ fn zones(root: &Element) -> Result<Page<HostedZone>, Malformed> {
         })
     });
     let items = items.collect::<Result<_, _>>()?;
-    let next = root.flag("IsTruncated")?.then(|| root.optional("NextMarker")).flatten();
+    let is_truncated = root.flag("IsTruncated")?;
+    let next = is_truncated.then(|| root.required("NextMarker")).transpose()?;
     Ok(Page::new(items, "marker", next))
 }

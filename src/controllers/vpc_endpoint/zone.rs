@@ -77,20 +77,20 @@ pub(super) fn find(
 }
 
 /// Whether a zone is not there any more. A read shows no records in it then, as it does in an empty one, or is denied,
-/// because the policies name one zone, and a write says that there is no such zone; so the list of zones is asked. Of one
-/// that is denied nothing else tells that, so that one list does not suffice.
+/// because the policies name one zone, and a write says that there is no such zone; so the list of zones is asked. One
+/// list suffices only after such a write: reads and lists may be behind together.
 pub(super) fn is_gone(basis: Basis<'_>, account: &Scope, zone: &str, names: &[&str]) -> Result<bool, Needs> {
     let slot = Slot::records(account, zone, names);
-    let is_denied = match basis.facts.reads.get(&slot) {
-        Some(Observed::WriteFailed(error)) if error.code == NO_SUCH_ZONE => false,
-        Some(Observed::ReadFailed(error)) if error.class == Class::Denied => true,
+    let is_told = match basis.facts.reads.get(&slot) {
+        Some(Observed::WriteFailed(error)) if error.code == NO_SUCH_ZONE => true,
+        Some(Observed::ReadFailed(error)) if error.class == Class::Denied => false,
         Some(Observed::Absent) if had_records(basis.cr, zone) => false,
         _ => return Ok(false),
     };
     let lists = basis.facts.hosted_zones(account)?.as_ref();
-    let is_missing = |lists: &Arc<ZoneLists>| match is_denied {
-        true => lists.lack(zone),
-        false => !lists.shows(zone),
+    let is_missing = |lists: &Arc<ZoneLists>| match is_told {
+        true => !lists.shows(zone),
+        false => lists.lack(zone),
     };
     Ok(lists.is_ok_and(is_missing))
 }

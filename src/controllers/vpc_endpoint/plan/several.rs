@@ -15,11 +15,14 @@ use crate::controllers::aws::{Needs, Step};
 use crate::engine::cloud::Cloud;
 use crate::engine::plan::ensure_absent;
 use crate::engine::resource::Owned;
+use crate::engine::resource::Progress;
 use crate::hypershift::aws::intent::CpoIntent;
 use crate::runtime::event::{Event, What};
 
-/// The id of the endpoint that is kept where AWS shows several of the cluster's: the one that the status shows, else that
-/// which is recorded, else the one to which the records lead. None leaves the choice to the endpoints' states and ages.
+/// The id of the endpoint that is kept where AWS shows several of the cluster's: the one to which the records lead, if it
+/// is available, because resolvers know it for minutes after a change; else the one that the status shows; else that
+/// which is recorded; else the one to which the records lead. One that has failed is kept only if no other is available.
+/// None leaves the choice to the endpoints' states and ages.
 pub(super) fn kept(
     basis: Basis<'_>,
     recorded: &CpoIntent,
@@ -32,24 +35,43 @@ pub(super) fn kept(
     if own.len() < 2 {
         return Ok(None);
     }
-    let named = [shown_id(basis.cr), recorded.endpoint_id.as_deref()];
-    let is_own = |id: &&str| own.iter().any(|body| Aws::instance(body) == *id);
-    if let Some(id) = named.into_iter().flatten().find(is_own) {
-        return Ok(Some(id.to_owned()));
-    }
-    let Some(mut records) = records else {
-        return Ok(None);
+    let is_available = |body: &&Value| Aws::progress(body) == Progress::Ready;
+    let usable = match own.iter().any(&is_available) {
+        true => own.into_iter().filter(|body| !is_lost(body)).collect(),
+        false => own,
     };
+    let served = match records {
+        Some(records) => served_by_records(basis, &usable, records)?,
+        None => None,
+    };
+    let named = [shown_id(basis.cr), recorded.endpoint_id.as_deref()];
+    let named = named.into_iter().flatten();
+    let with_id = |id: &str| usable.iter().copied().find(|body| Aws::instance(body) == id);
+    let kept = served
+        .filter(is_available)
+        .or_else(|| named.filter_map(with_id).next())
+        .or(served);
+    Ok(kept.map(|body| Aws::instance(body).to_owned()))
+}
+
+/// Whether an endpoint goes, or has failed.
+fn is_lost(body: &Value) -> bool {
+    matches!(Aws::progress(body), Progress::Failed | Progress::Deleting)
+}
+
+/// The endpoint to which the records lead.
+fn served_by_records<'a>(
+    basis: Basis<'_>,
+    own: &[&'a Value],
+    mut records: Records,
+) -> Result<Option<&'a Value>, Needs> {
     let Observed::Found(current) = basis.facts.read(Kind::Records, &records.slot)? else {
         return Ok(None);
     };
-    for body in own {
+    Ok(own.iter().copied().find(|body| {
         records.target = dns_name(body).unwrap_or_default().to_owned();
-        if records.lead_to_target(current) {
-            return Ok(Some(Aws::instance(body).to_owned()));
-        }
-    }
-    Ok(None)
+        records.lead_to_target(current)
+    }))
 }
 
 fn shown_id(cr: &AWSEndpointService) -> Option<&str> {
@@ -75,8 +97,7 @@ impl Building<'_> {
         let Observed::Found(current) = basis.facts.read(Kind::VpcEndpoint, slot)? else {
             return Ok(());
         };
-        let mut reports = Vec::new();
-        let mut what = What::Deleted;
+        let (mut deleted, mut stay) = (Vec::new(), Vec::new());
         for further in all_shown(current).filter(|body| Aws::instance(body) != own && state(body) != "deleting") {
             let id = Aws::instance(further);
             let desired = FurtherEndpoint {
@@ -85,22 +106,30 @@ impl Building<'_> {
                 owner_tags: owned::endpoint_of(basis, guest, "").owner_tags,
             };
             if !desired.is_owned(further) {
-                what = What::Refused;
-                reports.push(format!(
+                stay.push(format!(
                     "endpoint {id} beside {own} stays: nothing proves that it is this cluster's"
                 ));
                 continue;
             }
             let step = ensure_absent(&desired, basis.facts.read(Kind::FurtherEndpoint, &desired.slot)?);
-            if !step.gone() {
-                reports.push(format!(
-                    "endpoint {id} beside {own} is deleted: the cluster has one too many"
-                ));
-                decision.steps.push(step);
+            if step.gone() {
+                continue;
             }
+            match step.why.error() {
+                Some(error) => stay.push(format!("endpoint {id} beside {own} is not deleted yet: {error}")),
+                None => deleted.push(format!(
+                    "endpoint {id} beside {own} is being deleted: the cluster has one too many"
+                )),
+            }
+            decision.steps.push(step);
         }
-        let event = (!reports.is_empty()).then(|| Event::new(what, reports.join("; ")));
-        decision.standing.push(("further endpoints", event));
+        for (topic, what, reports) in [
+            ("further endpoints", What::Deleted, deleted),
+            ("further endpoints that stay", What::Refused, stay),
+        ] {
+            let event = (!reports.is_empty()).then(|| Event::new(what, reports.join("; ")));
+            decision.standing.push((topic, event));
+        }
         Ok(())
     }
 }
@@ -113,6 +142,7 @@ mod tests {
     use super::super::build;
     use super::*;
     use crate::api::Reason;
+    use crate::aws::api::error::AwsError;
     use crate::aws::owner_tags::CLUSTER_ID_TAG;
     use crate::controllers::aws::{Decision, Outcome};
     use crate::controllers::vpc_endpoint::samples::{
@@ -120,6 +150,7 @@ mod tests {
         records_slot,
     };
     use crate::controllers::vpc_endpoint::status::after_build;
+    use crate::engine::failure::Class;
     use crate::engine::plan::Verb;
 
     const SECOND: &str = "vpce-0fffffffffffffff0";
@@ -158,11 +189,12 @@ mod tests {
     }
 
     fn note(decision: &Decision) -> String {
-        let mut standing = decision.standing.iter();
-        let about = standing.find(|(topic, _)| *topic == "further endpoints");
-        about
-            .and_then(|(_, event)| Some(event.as_ref()?.note.clone()))
-            .unwrap_or_default()
+        let about = decision
+            .standing
+            .iter()
+            .filter(|(topic, _)| topic.starts_with("further endpoints"));
+        let notes = about.filter_map(|(_, event)| Some(event.as_ref()?.note.as_str()));
+        notes.collect()
     }
 
     #[test]
@@ -196,10 +228,33 @@ mod tests {
         assert!(note(&decision).contains("stays"), "{}", note(&decision));
     }
 
+    /// Resolvers know the name of the endpoint that serves for minutes.
     #[test]
-    fn nothing_is_deleted_before_the_records_lead_elsewhere() {
+    fn endpoint_that_serves_is_kept_whatever_the_status_shows() {
         let mut sample = with_second(&own_tags());
         sample.shows(records_slot(ZONE), records(SECOND_NAME));
+        let mut first = endpoint("available");
+        first["Tags"] = own_tags();
+        sample.shows(further_slot(ENDPOINT), first.clone());
+        let mut shown = second(&own_tags());
+        shown["Candidates"] = json!([first]);
+        sample.shows(endpoint_slot(SERVICE), shown);
+        let decision = build(sample.basis()).unwrap();
+        assert_eq!(deleted(&decision), [&further_slot(ENDPOINT)]);
+        assert!(!decision.step(Kind::Records).unwrap().writes(), "{decision:?}");
+    }
+
+    #[rstest]
+    #[case::pending("pending")]
+    #[case::rejected("rejected")]
+    fn nothing_is_deleted_before_the_records_lead_elsewhere(#[case] state: &str) {
+        let mut sample = with_second(&own_tags());
+        sample.shows(records_slot(ZONE), records(SECOND_NAME));
+        let mut shown = second(&own_tags());
+        shown["State"] = json!(state);
+        sample.shows(further_slot(SECOND), shown.clone());
+        shown["Candidates"] = json!([endpoint("available")]);
+        sample.shows(endpoint_slot(SERVICE), shown);
         let decision = build(sample.basis()).unwrap();
         assert_eq!(deleted(&decision), Vec::<&Slot>::new());
         assert!(decision.step(Kind::Records).unwrap().writes(), "{decision:?}");
@@ -220,6 +275,15 @@ mod tests {
         shown["Candidates"] = json!([first]);
         sample.shows(endpoint_slot(SERVICE), shown);
         assert_eq!(deleted(&build(sample.basis()).unwrap()), [&further_slot(expected)]);
+    }
+
+    #[test]
+    fn endpoint_whose_deletion_fails_is_reported_to_stay() {
+        let mut sample = with_second(&own_tags());
+        let denied = AwsError::own(Class::Denied, "UnauthorizedOperation");
+        sample.observes(further_slot(SECOND), Observed::DeleteFailed(denied));
+        let decision = build(sample.basis()).unwrap();
+        assert!(note(&decision).contains("is not deleted yet"), "{}", note(&decision));
     }
 
     #[test]
