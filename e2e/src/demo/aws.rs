@@ -5,7 +5,7 @@ mod observed;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Variant;
 use super::observed::Observed;
@@ -28,13 +28,28 @@ pub struct AwsStage {
 pub enum Change {
     /// The record of the API server leads elsewhere.
     Record,
+    /// That record is deleted.
+    NoRecord,
     /// The security group lets nobody in.
     Rules,
+    /// The endpoint service lets nobody connect.
+    Principals,
     /// The only resource of this kind is deleted.
     Deleted(&'static str),
 }
 
 impl AwsStage {
+    /// Changes the records of the cluster's zone; the function gets the name of the API server's, too.
+    async fn change_records(&self, change: impl Fn(&mut Vec<Value>, &str)) -> Result<()> {
+        let api = format!("api.{}.", self.cluster.zone_name());
+        let change = |zone: &mut Value| {
+            if let Some(records) = zone["records"].as_array_mut() {
+                change(records, &api);
+            }
+        };
+        self.patch(&self.cluster.zone_arn(), change).await
+    }
+
     /// The only resource of a kind, as its ARN names it, that has the cluster's id in a tag.
     async fn arn(&self, kind: &str) -> Result<String> {
         let found = self.env.oracle().resources_of(kind).await?;
@@ -47,7 +62,7 @@ impl AwsStage {
     }
 
     /// Changes one field of a resource.
-    async fn patch(&self, arn: &str, change: impl FnOnce(&mut serde_json::Value)) -> Result<()> {
+    async fn patch(&self, arn: &str, change: impl FnOnce(&mut Value)) -> Result<()> {
         let oracle = self.env.oracle();
         let mut found = oracle
             .resources(arn)
@@ -128,6 +143,11 @@ impl Stage for AwsStage {
                 Change::Record,
             ),
             drift(
+                "heal: the record of the API is deleted",
+                "heal: record is deleted",
+                Change::NoRecord,
+            ),
+            drift(
                 "heal: the rule of the security group is revoked",
                 "heal: rule is revoked",
                 Change::Rules,
@@ -136,6 +156,11 @@ impl Stage for AwsStage {
                 "heal: the endpoint is deleted",
                 "heal: endpoint is deleted",
                 Change::Deleted("vpc-endpoint"),
+            ),
+            drift(
+                "heal: the endpoint service lets nobody connect",
+                "heal: principals are removed",
+                Change::Principals,
             ),
             drift(
                 "heal: the endpoint service is deleted",
@@ -148,15 +173,21 @@ impl Stage for AwsStage {
     async fn change(&self, change: Change) -> Result<()> {
         match change {
             Change::Record => {
-                let (arn, api) = (self.cluster.zone_arn(), format!("api.{}.", self.cluster.zone_name()));
                 let wrong = json!(["vpce-0123456789abcdef0.vpce-svc-0123.us-east-1.vpce.amazonaws.com."]);
-                let change = |zone: &mut serde_json::Value| {
-                    let records = zone["records"].as_array_mut().into_iter().flatten();
-                    for record in records.filter(|record| record["name"] == api) {
+                let lead_elsewhere = |records: &mut Vec<Value>, api: &str| {
+                    for record in records.iter_mut().filter(|record| record["name"] == *api) {
                         record["values"].clone_from(&wrong);
                     }
                 };
-                self.patch(&arn, change).await
+                self.change_records(lead_elsewhere).await
+            }
+            Change::NoRecord => {
+                self.change_records(|records, api| records.retain(|record| record["name"] != *api))
+                    .await
+            }
+            Change::Principals => {
+                let arn = self.arn("vpc-endpoint-service").await?;
+                self.patch(&arn, |service| service["principals"] = json!([])).await
             }
             Change::Rules => {
                 let arn = self.arn("security-group").await?;

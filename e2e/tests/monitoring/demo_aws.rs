@@ -10,14 +10,19 @@ use e2e::{binaries, scenario};
 /// Timeout for the whole demo. Before its start it checks that the executables are up to date.
 const ALL: Duration = Duration::from_secs(600);
 
-/// Whether the table has a row of a phase with so many writes at least, and these at most.
-fn row(printed: &str, phase: &str, writes: (usize, usize)) -> Result<()> {
+/// Whether the table has a row of a phase with so many writes at least, and these at most. Returns its calls.
+fn row(printed: &str, phase: &str, writes: (usize, usize)) -> Result<usize> {
     let line = printed.lines().rfind(|line| line.starts_with(phase));
     let line = line.with_context(|| format!("no {phase}: {printed}"))?;
-    let last = line.split_whitespace().next_back().and_then(|text| text.parse().ok());
-    let sent: usize = last.with_context(|| line.to_owned())?;
+    // `phase  1.5 s  3  1`
+    let fields: Vec<&str> = line.split_whitespace().rev().take(4).collect();
+    let [sent, calls, "s", time] = fields[..] else {
+        anyhow::bail!("{line}");
+    };
+    let (time, calls, sent): (f64, usize, usize) = (time.parse()?, calls.parse()?, sent.parse()?);
+    ensure!(time >= 0.0 && sent <= calls, "{line}");
     ensure!((writes.0..=writes.1).contains(&sent), "{line}");
-    Ok(())
+    Ok(calls)
 }
 
 #[test]
@@ -32,16 +37,22 @@ fn life_on_aws_is_shown_with_times_and_calls() {
             .env("TMPDIR", &files)
             .output("demo", dir.path(), ALL)
             .await?;
-        row(&printed, "up", (6, 8))?;
+        let up = row(&printed, "up", (6, 8))?;
+        ensure!(up <= 40, "{printed}");
         row(&printed, "rest", (0, 0))?;
         for (phase, most) in [
             ("heal a record", 1),
+            ("heal: record is deleted", 1),
             ("heal: rule is revoked", 1),
+            ("heal: principals are removed", 1),
             ("heal: endpoint is deleted", 3),
             ("heal: endpoint service is deleted", 6),
         ] {
             row(&printed, phase, (1, most))?;
         }
-        row(&printed, "go", (4, 12))
+        let go = row(&printed, "go", (4, 12))?;
+        ensure!(go <= 40, "{printed}");
+        ensure!(printed.contains("nothing is left in AWS"), "{printed}");
+        Ok(())
     });
 }
