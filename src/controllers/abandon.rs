@@ -104,7 +104,7 @@ pub const LEFT_AFTER: Duration = Duration::from_secs(600);
 fn listed<R: CustomResource>(cr: &R, role: Role, remaining: &[Remaining<'_, R::Cloud>]) -> String {
     let steps = remaining.iter().map(|one| one.step);
     let steps = steps.filter(|step| !step.kind.rules().shown_by_parent);
-    let mut ids: Vec<String> = steps.map(|step| step.key.to_string()).collect();
+    let mut ids: Vec<String> = steps.map(|step| cr.named(&step.key)).collect();
     if ids.is_empty() {
         ids = cr.recorded_ids(role);
     }

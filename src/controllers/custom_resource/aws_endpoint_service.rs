@@ -10,6 +10,8 @@ use crate::api::markers::aws::{READ_ANNOTATIONS, SERVICES};
 use crate::api::role::RolePart;
 use crate::api::{AWSEndpointService, ConditionType, Platform, Reason, Role};
 use crate::aws::cloud::Aws;
+use crate::aws::slot::Slot;
+use crate::hypershift::aws::ids::shown_id;
 use crate::hypershift::conditions::NewCondition;
 
 impl CustomResource for AWSEndpointService {
@@ -34,6 +36,10 @@ impl CustomResource for AWSEndpointService {
 
     fn status_fields(&self) -> Value {
         serde_json::to_value(&self.status).unwrap_or_default()
+    }
+
+    fn named(&self, slot: &Slot) -> String {
+        shown_id(self, slot).map_or_else(|| slot.to_string(), |id| format!("{id} {slot}"))
     }
 
     fn condition_generation(&self) -> Option<i64> {

@@ -19,6 +19,7 @@ use serde_json::Value;
 use crate::api::role::RolePart;
 use crate::api::{ConditionType, Platform, Reason, Role, held_by, other_writer};
 use crate::controllers::cloud::ServedCloud;
+use crate::engine::cloud::Cloud;
 use crate::hypershift::conditions::NewCondition;
 
 pub use azure_private_link_service::guest_is_locked;
@@ -85,6 +86,11 @@ pub trait CustomResource:
         let fields = Self::part(role).into_iter().flat_map(|part| part.deleted_resources);
         let ids = fields.filter_map(|field| status[*field].as_str());
         ids.map(str::to_owned).collect()
+    }
+
+    /// What names a resource to a person who searches for it: its key, with the id in the status if the key has none.
+    fn named(&self, key: &<Self::Cloud as Cloud>::Key) -> String {
+        key.to_string()
     }
 
     /// The condition that sums up all others, if one does.

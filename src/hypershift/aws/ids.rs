@@ -1,6 +1,10 @@
 //! The form of AWS's ids, of which many come from where anybody in the control plane's namespace can write. Pure.
 
+use crate::api::AWSEndpointService;
+use crate::aws::kinds::Kind;
 use crate::aws::region::{Partition, Region};
+use crate::aws::slot::Slot;
+use crate::engine::cloud::Key;
 
 /// Whether this is an id of a kind, which `kind` begins, as `subnet` does `subnet-0123456789abcdef0`.
 pub fn is_id(kind: &str, text: &str) -> bool {
@@ -44,6 +48,18 @@ fn service_name_start(region: &Region) -> String {
 /// The end of the DNS names of endpoints, without a leading dot.
 pub fn endpoint_suffix(partition: Partition) -> String {
     format!("vpce.{}", partition.dns_suffix())
+}
+
+/// The id that the status shows of what fills a slot.
+pub fn shown_id<'a>(cr: &'a AWSEndpointService, slot: &Slot) -> Option<&'a str> {
+    let status = cr.status.as_ref()?;
+    let service = status.endpoint_service_name.as_deref();
+    match slot.kind() {
+        Kind::EndpointService if slot.name() == cr.spec.network_load_balancer_name => service?.rsplit('.').next(),
+        Kind::VpcEndpoint if Some(slot.name()) == service => status.endpoint_id.as_deref(),
+        Kind::SecurityGroup => status.security_group_id.as_deref(),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
