@@ -16,11 +16,11 @@ pub const INTERNAL_LOAD_BALANCER_ANNOTATION: &str = "service.beta.kubernetes.io/
 /// The one value of [`INTERNAL_LOAD_BALANCER_ANNOTATION`] that counts.
 pub const INTERNAL_LOAD_BALANCER_VALUE: &str = "true";
 
-/// What role `ho` is about to create (JSON), written before its first Azure write.
+/// What role `ho` is about to create (JSON), written before its first write to the cloud.
 pub const HO_INTENT: &str = "hyperlink.hypershift.openshift.io/ho-intent";
-/// What role `cpo` is about to create (JSON), written before its first Azure write.
+/// What role `cpo` is about to create (JSON), written before its first write to the cloud.
 pub const CPO_INTENT: &str = "hyperlink.hypershift.openshift.io/cpo-intent";
-/// `<uid>/<role>/<reason>`: abandons a custom resource under deletion although Azure denies access.
+/// `<uid>/<role>/<reason>`: abandons a custom resource under deletion although the cloud denies access.
 pub const ABANDON: &str = "hyperlink.hypershift.openshift.io/abandon";
 /// Lets role `ho` replace a Private Link Service that another control plane operator is connected to.
 pub const ALLOW_REPLACE: &str = "hyperlink.hypershift.openshift.io/allow-replace";
