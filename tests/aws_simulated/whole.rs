@@ -31,6 +31,7 @@ use crate::desired::{GUEST, LOAD_BALANCER, MANAGEMENT};
 use crate::process::{Identity, Valve};
 use crate::sim::SimTransport;
 
+mod abandoned;
 mod answers;
 mod bodies;
 mod by_host_name;
