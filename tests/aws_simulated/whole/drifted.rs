@@ -38,6 +38,13 @@ impl Life {
         self.aws.aws().delete_resource(now, body["id"].as_str().unwrap());
     }
 
+    /// Sets by hand whether connections to the endpoint service have to be accepted.
+    fn sets_acceptance(&self, is_required: bool) {
+        let service = live(&self.aws, "vpc-endpoint-service").remove(0);
+        self.aws
+            .change(service, |body| body["acceptance_required"] = json!(is_required));
+    }
+
     fn own_groups(&self) -> Vec<Value> {
         crate::lost::groups(&self.aws)
     }
@@ -243,7 +250,7 @@ async fn principals_changed_by_hand_are_repaired_with_an_event() {
     assert!(life.is_available());
 }
 
-/// S16: HyperShift's policies do not allow to change it.
+/// S16: HyperShift's policies do not allow to change it. The refusal is reported until somebody sets it back.
 #[rstest]
 #[case::allowed(with_more_rights as fn(&mut Value), true)]
 #[case::not_allowed(|_: &mut Value| {}, false)]
@@ -251,31 +258,34 @@ async fn principals_changed_by_hand_are_repaired_with_an_event() {
 async fn acceptance_set_by_hand_is_repaired_or_reported(#[case] rights: fn(&mut Value), #[case] is_repaired: bool) {
     let mut life = Life::with(rights);
     life.until_available().await;
-    life.aws
-        .change(live(&life.aws, "vpc-endpoint-service").remove(0), |body| {
-            body["acceptance_required"] = json!(true);
-        });
+    life.sets_acceptance(true);
     life.cluster.take_events();
     life.aws.clear_journal();
-    life.run_for(Duration::from_secs(3_600)).await;
-    let service = live(&life.aws, "vpc-endpoint-service").remove(0);
-    assert_eq!(service["acceptance_required"], json!(!is_repaired));
-    let (status, reason, message) = life.condition("AWSEndpointServiceAvailable");
-    let events = life.cluster.take_events();
-    if is_repaired {
-        assert_eq!(status, "True");
-    } else {
-        assert_eq!(
-            events.len(),
-            2,
-            "one on the custom resource and one on the HostedCluster: {events:?}"
-        );
-        let reported = format!("{status} {reason}: {message} {events:?}");
-        assert!(reported.contains("UnauthorizedOperation"), "{reported}");
+    for _ in 0..4 {
+        life.run_for(Duration::from_secs(900)).await;
+        let service = live(&life.aws, "vpc-endpoint-service").remove(0);
+        assert_eq!(service["acceptance_required"], json!(!is_repaired));
+        let (status, reason, message) = life.condition("AWSEndpointServiceAvailable");
+        if is_repaired {
+            assert_eq!(status, "True");
+        } else {
+            assert_eq!((status.as_str(), reason.as_str()), ("False", "EndpointServiceFailed"));
+            let action = "UnauthorizedOperation: check the policies of the identity \
+                          for ec2:ModifyVpcEndpointServiceConfiguration";
+            assert!(message.ends_with(action), "{message}");
+        }
+        assert!(life.is_reachable());
     }
-    assert!(life.is_reachable());
+    let events = life.cluster.take_events();
+    assert_eq!(
+        events.len(),
+        2,
+        "one on the custom resource and one on the HostedCluster: {events:?}"
+    );
     let tries = life.calls_of("ModifyVpcEndpointServiceConfiguration").len();
     assert!((1..=2).contains(&tries), "{tries} tries in an hour");
+    life.sets_acceptance(false);
+    life.until_available().await;
 }
 
 /// S17: a zone with more records of others than a page has.
