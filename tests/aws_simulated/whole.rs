@@ -33,6 +33,7 @@ use crate::sim::SimTransport;
 
 mod abandoned;
 mod answers;
+mod at_rest;
 mod bodies;
 mod by_host_name;
 pub(crate) mod china;
