@@ -47,6 +47,7 @@ mod forged;
 mod forged_at_once;
 mod gone;
 mod group_in_use;
+mod healed;
 mod killed;
 mod last_subnet;
 mod lives;

@@ -8,7 +8,7 @@ use super::*;
 use crate::strangers::live;
 
 /// The policies of HyperShift before it read subnets.
-fn without_subnets(seed: &mut Value) {
+pub(super) fn without_subnets(seed: &mut Value) {
     let allowed = &mut seed["accounts"][1]["users"][0]["policies"][0]["Statement"][0]["Action"];
     allowed
         .as_array_mut()
@@ -17,7 +17,7 @@ fn without_subnets(seed: &mut Value) {
 }
 
 /// A subnet of the guest in a zone in which the load balancer is not.
-fn with_unserved_subnet(seed: &mut Value) {
+pub(super) fn with_unserved_subnet(seed: &mut Value) {
     let subnet = json!({"id": format!("arn:aws:ec2:us-east-1:{GUEST}:subnet/subnet-00000000"), "vpc": "vpc-00000002",
         "cidr": "10.0.6.0/24", "zone_id": "use1-az6"});
     seed["resources"].as_array_mut().unwrap().push(subnet);
@@ -25,7 +25,7 @@ fn with_unserved_subnet(seed: &mut Value) {
 
 impl Life {
     /// Gives the cluster workers in one subnet after the other.
-    fn has_workers_in(&mut self, subnets: &[&str]) {
+    pub(super) fn has_workers_in(&mut self, subnets: &[&str]) {
         let mut pool = self.cluster.get("clusters/nodepools/a").unwrap();
         for subnet in subnets {
             pool["metadata"]["name"] = json!(subnet);
@@ -36,7 +36,7 @@ impl Life {
         self.wake();
     }
 
-    fn attached(&self) -> String {
+    pub(super) fn attached(&self) -> String {
         live(&self.aws, "vpc-endpoint")[0]["subnets"].to_string()
     }
 
