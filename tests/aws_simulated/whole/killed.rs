@@ -1,8 +1,10 @@
-//! Processes that are killed at each call of a life, to AWS and to Kubernetes, before its effect or after it.
+//! Processes that are killed at each call of a life, to AWS and to Kubernetes, before its effect or after it; and at
+//! each call of a change while the path is there.
 
 use rstest::rstest;
 use tokio::time::sleep;
 
+use super::cluster::{HOSTED, PLANE, SERVICE};
 use super::*;
 use crate::strangers::live;
 
@@ -74,20 +76,25 @@ impl Mortal {
         }
     }
 
-    async fn until_available(&mut self) {
-        while !self.life.is_available() {
-            let elapsed = self.life.aws.elapsed();
-            assert!(elapsed < 7_200, "{:#}", self.life.cluster.get(CR).unwrap());
+    /// Reconciles until this is so.
+    async fn until(&mut self, is_so: impl Fn(&Life) -> bool) {
+        let end = Instant::now() + Duration::from_secs(7_200);
+        while !is_so(&self.life) {
+            assert!(Instant::now() < end, "{:#}", self.life.cluster.get(CR).unwrap());
             self.reconcile_next().await;
         }
     }
 
     async fn deleted(&mut self) {
         self.life.cluster.delete_at(CR, &Timestamp::now().to_string());
-        let end = Instant::now() + Duration::from_secs(7_200);
-        while self.life.cr().is_some() {
-            assert!(Instant::now() < end, "{:#}", self.life.cluster.get(CR).unwrap());
-            self.reconcile_next().await;
+        self.until(|life| life.cr().is_none()).await;
+        // What was hidden shows.
+        sleep(Duration::from_secs(120)).await;
+    }
+
+    fn check_single(&self) {
+        for kind in ["vpc-endpoint", "vpc-endpoint-service"] {
+            assert_eq!(live(&self.life.aws, kind).len(), 1, "{kind}");
         }
     }
 }
@@ -101,17 +108,12 @@ async fn life_with(death: Death, is_carried_out: bool, switches: Value) -> bool 
         life,
         death: Some(death),
     };
-    mortal.until_available().await;
-    let life = &mortal.life;
-    assert!(life.is_reachable(), "{death:?}");
-    for kind in ["vpc-endpoint", "vpc-endpoint-service"] {
-        assert_eq!(live(&life.aws, kind).len(), 1, "{death:?}: {kind}");
-    }
-    let calls = life.aws.journal().len();
+    mortal.until(Life::is_available).await;
+    assert!(mortal.life.is_reachable(), "{death:?}");
+    mortal.check_single();
+    let calls = mortal.life.aws.journal().len();
     assert!(calls <= 90, "{death:?}: {calls} calls");
     mortal.deleted().await;
-    // What was hidden shows.
-    sleep(Duration::from_secs(120)).await;
     assert_eq!(mortal.life.remains(), empty, "{death:?}");
     let calls = mortal.life.aws.journal().len();
     assert!(calls <= 150, "{death:?}: {calls} calls");
@@ -145,6 +147,97 @@ async fn process_dies_where_lists_are_a_minute_behind(#[values(1, 2, 3)] first: 
     for number in (first..).step_by(3) {
         if !life_with(Death::Aws(number), true, switches.clone()).await {
             assert!(number > 35, "only {number} calls in a life");
+            return;
+        }
+    }
+}
+
+/// Whether a path follows a change already.
+type Follows = Box<dyn Fn(&Life) -> bool>;
+
+/// Workers in another subnet, another machine network, another tag, and a principal that somebody has added by hand.
+fn grows(life: &mut Life) -> Follows {
+    let networks = json!([{"cidr": "10.0.0.0/16"}, {"cidr": "10.7.0.0/16"}]);
+    let spec = json!({"spec": {"networking": {"machineNetwork": networks}}});
+    for key in [HOSTED, PLANE] {
+        life.cluster.forge(key, &spec);
+    }
+    let tags = json!({"spec": {"resourceTags": [{"key": "team", "value": "a"}]}, "metadata": {"generation": 2}});
+    life.cluster.forge(CR, &tags);
+    let service = live(&life.aws, "vpc-endpoint-service").remove(0);
+    let principals = |body: &Value| body["principals"].as_array().unwrap().len();
+    let before = principals(&service);
+    life.aws.change(service, |body| {
+        let foreign = json!({"arn": "arn:aws:iam::777788889999:root"});
+        body["principals"].as_array_mut().unwrap().push(foreign);
+    });
+    life.has_workers_in(&["subnet-00000002"]);
+    Box::new(move |life| {
+        let service = live(&life.aws, "vpc-endpoint-service").remove(0);
+        let endpoint = live(&life.aws, "vpc-endpoint").remove(0);
+        let group = crate::lost::groups(&life.aws).remove(0);
+        let is_tagged = [&service, &endpoint, &group]
+            .iter()
+            .all(|body| body["tags"]["team"] == "a");
+        let is_wide = endpoint["subnets"].as_array().unwrap().len() == 2;
+        is_tagged && is_wide && group.to_string().contains("10.7.0.0/16") && principals(&service) == before
+    })
+}
+
+/// Another load balancer of the same name, which the Service reports.
+fn is_moved(life: &mut Life) -> Follows {
+    let before = live(&life.aws, "vpc-endpoint-service").remove(0);
+    let host = life.replace_load_balancer();
+    let ingress = json!({"status": {"loadBalancer": {"ingress": [{"hostname": host}]}}});
+    life.cluster.forge(SERVICE, &ingress);
+    life.wake();
+    Box::new(move |life| {
+        let services = live(&life.aws, "vpc-endpoint-service");
+        services.len() == 1 && services[0]["id"] != before["id"] && live(&life.aws, "vpc-endpoint").len() == 1
+    })
+}
+
+/// A path that changes, while which a process dies once. Returns whether it did.
+async fn change_with(death: Death, is_carried_out: bool, change: fn(&mut Life) -> Follows) -> bool {
+    let mut life = Life::new();
+    let empty = life.remains();
+    life.until_available().await;
+    let follows = change(&mut life);
+    life.aws.clear_journal();
+    death.arm(&life, is_carried_out);
+    let mut mortal = Mortal {
+        life,
+        death: Some(death),
+    };
+    mortal
+        .until(|life| follows(life) && life.is_available() && life.is_reachable())
+        .await;
+    if mortal.death.is_some() {
+        return false;
+    }
+    mortal.check_single();
+    let calls = mortal.life.aws.journal().len();
+    assert!(calls <= 90, "{death:?}: {calls} calls");
+    mortal.deleted().await;
+    assert_eq!(mortal.life.remains(), empty, "{death:?}");
+    true
+}
+
+/// Every third call of the change, as above.
+#[rstest]
+#[case::at_a_call_to_aws(Death::Aws, 8)]
+#[case::at_a_write_to_kubernetes(Death::Kubernetes, 1)]
+#[tokio::test(start_paused = true)]
+async fn process_dies_before_or_after_each_call_of_a_change(
+    #[case] death: fn(u64) -> Death,
+    #[case] least: u64,
+    #[values(grows, is_moved)] change: fn(&mut Life) -> Follows,
+    #[values(false, true)] is_carried_out: bool,
+    #[values(1, 2, 3)] first: u64,
+) {
+    for number in (first..).step_by(3) {
+        if !change_with(death(number), is_carried_out, change).await {
+            assert!(number > least, "only {number} calls in a change");
             return;
         }
     }

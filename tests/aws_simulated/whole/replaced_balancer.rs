@@ -10,7 +10,7 @@ const HO: &str = "AWSEndpointServiceAvailable";
 
 impl Life {
     /// Replaces the load balancer by another one of its name. Returns the host name of that.
-    fn replace_load_balancer(&self) -> String {
+    pub(super) fn replace_load_balancer(&self) -> String {
         let mut balancer = self.aws.resources_of("elasticloadbalancing", "loadbalancer/").remove(0);
         self.removed(&balancer);
         let (path, _) = balancer["id"].as_str().unwrap().rsplit_once('/').unwrap();
