@@ -20,6 +20,7 @@ mod load_balancers;
 mod lost;
 mod models;
 mod nameless;
+mod odd_xml;
 mod principals;
 mod process;
 mod records;

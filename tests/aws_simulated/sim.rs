@@ -1,5 +1,6 @@
 //! The simulated AWS behind the transport.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::desired::seed;
+use crate::odd_xml::rewritten;
 
 /// A simulated AWS whose time is the paused clock's.
 pub(crate) struct SimTransport {
@@ -26,6 +28,8 @@ pub(crate) struct SimTransport {
     behind: Mutex<SignedDuration>,
     /// How far STS's clock is behind that of the other services.
     sessions_behind: Mutex<SignedDuration>,
+    /// Whether successful answers have another form with the same content.
+    is_rewriting: AtomicBool,
 }
 
 /// A request to a region, as `e2e/clients/aws/sent.py` reads it.
@@ -62,6 +66,7 @@ impl SimTransport {
             sent: Mutex::default(),
             behind: Mutex::default(),
             sessions_behind: Mutex::default(),
+            is_rewriting: AtomicBool::default(),
         })
     }
 
@@ -146,6 +151,11 @@ impl SimTransport {
         *self.sessions_behind.lock().unwrap() = behind;
     }
 
+    /// From now on successful answers are [`rewritten`].
+    pub(crate) fn rewrite_answers(&self) {
+        self.is_rewriting.store(true, Ordering::SeqCst);
+    }
+
     /// The time at the service that is called.
     fn time_at(&self, is_sts: bool) -> Timestamp {
         match is_sts {
@@ -186,6 +196,9 @@ impl Transport for SimTransport {
         };
         let date = self.date(is_sts).strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
         response.headers_mut().insert(http::header::DATE, date.parse().unwrap());
+        if self.is_rewriting.load(Ordering::SeqCst) && response.status().is_success() {
+            response = response.map(|body| rewritten(&body).into());
+        }
         sleep(wire.delay.unwrap_or_default()).await;
         arriving(response, &wire)
     }

@@ -61,6 +61,7 @@ mod reasons;
 mod replaced_balancer;
 mod reported;
 mod restarted;
+mod rewritten;
 mod sessions;
 mod shown_late;
 mod states;
