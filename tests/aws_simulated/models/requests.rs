@@ -10,7 +10,7 @@ use rstest::rstest;
 use super::every_request::send_all;
 use super::*;
 use crate::whole::Life;
-use crate::whole::china::moved;
+use crate::whole::partitions::{moved_to_china, moved_to_govcloud};
 
 /// A region of each partition, and one whose Route 53 is signed for another.
 const REGIONS: [&str; 5] = [
@@ -51,7 +51,8 @@ async fn requests_of_every_action_are_as_the_models_say() {
 
 #[rstest]
 #[case::anywhere(|_: &mut Value| {})]
-#[case::china(moved)]
+#[case::china(moved_to_china)]
+#[case::govcloud(moved_to_govcloud)]
 #[tokio::test(start_paused = true)]
 async fn requests_of_a_whole_life_are_as_the_models_say(#[case] place: fn(&mut Value)) {
     let mut life = Life::with(place);
