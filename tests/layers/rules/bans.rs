@@ -152,11 +152,19 @@ pub(super) const BANS: &[Ban] = &[
         why: "what all controllers share is about any cloud",
     },
     Ban {
-        modules: &["hypershift/aws", "observer/aws"],
+        modules: &[
+            "controllers/aws",
+            "controllers/endpoint_service",
+            "controllers/vpc_endpoint",
+            "hypershift/aws",
+            "observer/aws",
+        ],
         layers: &[],
         paths: &[
             "crate::azure",
             "crate::controllers::azure",
+            "crate::controllers::private_endpoint",
+            "crate::controllers::private_link_service",
             "crate::hypershift::azure",
             "crate::observer::azure",
         ],
@@ -165,11 +173,19 @@ pub(super) const BANS: &[Ban] = &[
         why: "what is about one cloud uses nothing of another",
     },
     Ban {
-        modules: &["hypershift/azure", "observer/azure"],
+        modules: &[
+            "controllers/azure",
+            "controllers/private_endpoint",
+            "controllers/private_link_service",
+            "hypershift/azure",
+            "observer/azure",
+        ],
         layers: &[],
         paths: &[
             "crate::aws",
             "crate::controllers::aws",
+            "crate::controllers::endpoint_service",
+            "crate::controllers::vpc_endpoint",
             "crate::hypershift::aws",
             "crate::observer::aws",
         ],

@@ -135,6 +135,11 @@ fn a_tree_that_keeps_the_rules_has_no_violation() {
     "use crate::azure::kinds::Kind;",
     "src/controllers/decision.rs:1: uses crate::azure::kinds::Kind; what all controllers share is about any cloud"
 )]
+#[case::controller_of_one_cloud_names_the_other(
+    "controllers/private_endpoint/mod.rs",
+    "mod plan;\n#[cfg(test)]\nmod tests;\nuse crate::aws::kinds::Kind;",
+    "src/controllers/private_endpoint/mod.rs:4: uses crate::aws::kinds::Kind; what is about one cloud uses nothing of another"
+)]
 #[case::flags_below_the_top(
     "controllers/driver.rs",
     "#[derive(clap::Args)] struct A;",
