@@ -71,7 +71,6 @@ async fn error_of(call: &str, connection: &Connection) -> Option<AwsError> {
         "principals" => ec2.principals(reconcile, "vpce-svc-1").await.err(),
         "connections" => ec2.connections(reconcile, "vpce-svc-1").await.err(),
         "subnets" => ec2.subnets(reconcile, &all).await.err(),
-        "networks" => ec2.vpcs(reconcile, &all).await.err(),
         "groups" => ec2.security_groups(reconcile, &all).await.err(),
         "delete" => written(ec2.delete_endpoint(reconcile, "vpce-1").await),
         "reject" => written(

@@ -69,7 +69,6 @@ actions! {
     RevokeSecurityGroupIngress: Ec2 Write,
     DeleteSecurityGroup: Ec2 Delete,
     DescribeSubnets: Ec2 Read,
-    DescribeVpcs: Ec2 Read,
     CreateTags: Ec2 Write,
     DescribeLoadBalancers: LoadBalancing Read,
     ListHostedZones: Route53 Read,

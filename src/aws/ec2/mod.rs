@@ -1,4 +1,4 @@
-//! EC2: endpoint services and their connections, endpoints, security groups, subnets, networks and tags.
+//! EC2: endpoint services and their connections, endpoints, security groups, subnets and tags.
 //!
 //! API: <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/>. Ids are EC2's. States are compared without case; an
 //! unknown one is kept as such.
@@ -6,9 +6,9 @@
 mod connections;
 mod endpoint_services;
 mod endpoints;
-mod networks;
 mod permissions;
 mod security_groups;
+mod subnets;
 mod tags;
 
 use hyperlink_engine::client::{Execution, Reconcile, WriteError};
@@ -25,9 +25,9 @@ use crate::wire::xml::{Element, Malformed};
 pub use connections::EndpointConnection;
 pub use endpoint_services::{EndpointService, NewEndpointService, ServiceChanges, ServiceState};
 pub use endpoints::{DnsEntry, Endpoint, EndpointChanges, EndpointState, NewEndpoint};
-pub use networks::{Subnet, Vpc};
 pub use permissions::Principal;
 pub use security_groups::{NewSecurityGroup, Rule, SecurityGroup};
+pub use subnets::Subnet;
 pub use tags::Tags;
 
 /// How many items a page has at most: with fifty tags each, an answer stays far below what is read of one.

@@ -212,7 +212,7 @@ async fn connections_are_read_and_rejected_one_by_one_in_the_answer() {
 }
 
 #[tokio::test]
-async fn subnets_and_networks_are_read() {
+async fn subnets_are_read() {
     let body = "<DescribeSubnetsResponse><subnetSet><item><subnetId>subnet-1</subnetId><state>available</state>\
     <vpcId>vpc-1\
         </vpcId><availabilityZone>us-east-1a</availabilityZone><availabilityZoneId>use1-az4</availabilityZoneId></item>\
@@ -221,14 +221,6 @@ async fn subnets_and_networks_are_read() {
     let selection = Selection::Ids(vec!["subnet-1".into()]);
     let found = ec2(&sample).subnets(reconcile(), &selection).await.unwrap();
     assert_eq!(found[0].zone_id.as_deref(), Some("use1-az4"));
-
-    let body = "<DescribeVpcsResponse><vpcSet><item><vpcId>vpc-1</vpcId><ownerId>1</ownerId><cidrBlock>10.0.0.0/16\
-        </cidrBlock><cidrBlockAssociationSet><item>\
-        <cidrBlock>10.0.0.0/16</cidrBlock></item><item><cidrBlock>10.1.0.0/16\
-        </cidrBlock></item></cidrBlockAssociationSet></item></vpcSet></DescribeVpcsResponse>";
-    let sample = Sample::answering(body);
-    let found = ec2(&sample).vpcs(reconcile(), &Selection::id("vpc-1")).await.unwrap();
-    assert_eq!(found[0].cidrs, ["10.0.0.0/16", "10.1.0.0/16"]);
 }
 
 #[tokio::test]

@@ -62,10 +62,6 @@ fn asked() -> Vec<Value> {
             "DescribeSubnets",
             of_each("Subnets", "[SubnetId, VpcId, AvailabilityZone, AvailabilityZoneId]"),
         ),
-        (
-            "DescribeVpcs",
-            of_each("Vpcs", "[VpcId, OwnerId, CidrBlockAssociationSet[].CidrBlock || `[]`]"),
-        ),
         ("DescribeLoadBalancers", of_each("LoadBalancers", BALANCER)),
         ("ChangeResourceRecordSets", done),
         ("AssumeRole", "Credentials.AccessKeyId".to_owned()),
@@ -224,17 +220,13 @@ async fn lists(action: &str, ec2: Ec2) -> Result<Value, String> {
             });
             shown.collect()
         }),
-        "DescribeSubnets" => {
+        _ => {
             let all = ec2.subnets(at, &by).await;
             all.map(|all| {
                 all.iter()
                     .map(|one| json!([one.id, one.vpc_id, one.zone, one.zone_id]))
                     .collect()
             })
-        }
-        _ => {
-            let all = ec2.vpcs(at, &by).await;
-            all.map(|all| all.iter().map(|one| json!([one.id, one.owner, one.cidrs])).collect())
         }
     };
     read.map_err(|error| format!("{error:?}"))

@@ -127,7 +127,6 @@ async fn endpoints(ec2: impl Fn() -> Ec2) {
     );
     let of_network = Selection::Filters(vec![filter("vpc-id", "vpc-1")]);
     drop(ec2().subnets(at(), &of_network).await);
-    drop(ec2().vpcs(at(), &of_network).await);
 }
 
 async fn groups(ec2: impl Fn() -> Ec2) {

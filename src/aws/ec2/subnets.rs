@@ -1,4 +1,4 @@
-//! Networks (VPCs) and their subnets, which others make.
+//! Subnets, which others make.
 
 use hyperlink_engine::client::Reconcile;
 
@@ -21,17 +21,6 @@ pub struct Subnet {
     pub zone_id: Option<String>,
 }
 
-/// A network.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Vpc {
-    /// `vpc-…`
-    pub id: String,
-    /// The account that it is in.
-    pub owner: Option<String>,
-    /// Its IPv4 ranges, as CIDRs.
-    pub cidrs: Vec<String>,
-}
-
 impl Ec2 {
     /// Lists subnets of the account, and those that are shared with it.
     ///
@@ -40,15 +29,6 @@ impl Ec2 {
     pub async fn subnets(&self, reconcile: Reconcile, selection: &Selection) -> Result<Vec<Subnet>, AwsError> {
         let action = Action::DescribeSubnets;
         self.list(reconcile, action, ("SubnetId", selection), subnets).await
-    }
-
-    /// Lists networks of the account, and those that are shared with it.
-    ///
-    /// # Errors
-    /// AWS's.
-    pub async fn vpcs(&self, reconcile: Reconcile, selection: &Selection) -> Result<Vec<Vpc>, AwsError> {
-        self.list(reconcile, Action::DescribeVpcs, ("VpcId", selection), vpcs)
-            .await
     }
 }
 
@@ -59,17 +39,6 @@ fn subnets(root: &Element) -> Result<Page<Subnet>, Malformed> {
             vpc_id: item.required("vpcId")?,
             zone: item.required("availabilityZone")?,
             zone_id: item.optional("availabilityZoneId"),
-        })
-    })
-}
-
-fn vpcs(root: &Element) -> Result<Page<Vpc>, Malformed> {
-    page(root, "vpcSet", |item| {
-        let ranges = item.items("cidrBlockAssociationSet", "item");
-        Ok(Vpc {
-            id: item.required("vpcId")?,
-            owner: item.optional("ownerId"),
-            cidrs: ranges.filter_map(|range| range.optional("cidrBlock")).collect(),
         })
     })
 }
