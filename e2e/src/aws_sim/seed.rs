@@ -4,6 +4,7 @@
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
+use super::shipped_policy;
 use crate::ControlPlane;
 
 /// Region of everything.
@@ -94,17 +95,6 @@ pub(crate) const HO_ACCOUNT: (&str, &str) = ("hypershift", "operator");
 pub(crate) const CPO_ACCOUNT: (&str, &str) = ("kube-system", "control-plane-operator");
 /// The audience of these tokens.
 pub(crate) const TOKEN_AUDIENCE: &str = "openshift";
-
-/// The shipped policy of a role, which is HyperShift's own.
-///
-/// # Errors
-/// The file is missing or is no JSON.
-pub fn shipped_policy(role: &str) -> Result<Value> {
-    let path = crate::repository().join(format!("docs/aws/role-{role}.json"));
-    let text = std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
-    serde_json::from_str(&text.replace("ZONE-ID", &format!("{ZONE_PREFIX}*")))
-        .with_context(|| path.display().to_string())
-}
 
 fn user(identity: Identity, policy: &Value) -> Value {
     json!({"name": identity.name, "access_key_id": identity.access_key_id, "secret_access_key": identity.secret(),

@@ -1,30 +1,47 @@
 //! The policies of the roles on AWS: what the program can send, what the simulated identities have, and what
 //! `docs/aws/permissions.md` says of each action.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
-use e2e::aws_sim::{seed, shipped_policy};
+use e2e::aws_sim::{ACTIONS_NOT_SENT, OPTIONAL_ACTION, allowed_actions, seed, shipped_policy};
 use hyperlink::aws::api::action::Action;
 use hyperlink::aws::endpoints::Service;
 use regex::Regex;
 use serde_json::{Value, json};
 
-/// What the program can send and works without.
-const OPTIONAL: &str = "ec2:ModifyVpcEndpointServiceConfiguration";
-/// What HyperShift's policies allow and the program never sends.
-const NOT_SENT: [&str; 2] = ["ec2:AuthorizeSecurityGroupEgress", "ec2:RevokeSecurityGroupEgress"];
-
-/// The actions that a policy allows.
-fn allowed(policy: &Value) -> Result<BTreeSet<String>> {
-    let rules = policy["Statement"].as_array().context("no rules")?;
-    let actions = rules.iter().map(|rule| {
-        ensure!(rule["Effect"] == "Allow", "{rule}");
-        let actions: Vec<String> = serde_json::from_value(rule["Action"].clone())?;
-        Ok(actions)
-    });
-    Ok(actions.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
-}
+/// What HyperShift's operator may do, as its installer writes it. Never longer for our sake.
+const OF_HYPERSHIFTS_OPERATOR: [&str; 9] = [
+    "ec2:CreateTags",
+    "ec2:CreateVpcEndpointServiceConfiguration",
+    "ec2:DeleteVpcEndpointServiceConfigurations",
+    "ec2:DescribeVpcEndpointConnections",
+    "ec2:DescribeVpcEndpointServiceConfigurations",
+    "ec2:DescribeVpcEndpointServicePermissions",
+    "ec2:ModifyVpcEndpointServicePermissions",
+    "ec2:RejectVpcEndpointConnections",
+    "elasticloadbalancing:DescribeLoadBalancers",
+];
+/// What HyperShift's control plane operator may do everywhere, likewise.
+const OF_CONTROL_PLANE_OPERATOR: [&str; 15] = [
+    "ec2:AuthorizeSecurityGroupEgress",
+    "ec2:AuthorizeSecurityGroupIngress",
+    "ec2:CreateSecurityGroup",
+    "ec2:CreateTags",
+    "ec2:CreateVpcEndpoint",
+    "ec2:DeleteSecurityGroup",
+    "ec2:DeleteVpcEndpoints",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeVpcEndpoints",
+    "ec2:DescribeVpcs",
+    "ec2:ModifyVpcEndpoint",
+    "ec2:RevokeSecurityGroupEgress",
+    "ec2:RevokeSecurityGroupIngress",
+    "route53:ListHostedZones",
+];
+/// And in the hosted zone of the cluster.
+const IN_THE_ZONE: [&str; 2] = ["route53:ChangeResourceRecordSets", "route53:ListResourceRecordSets"];
 
 /// The name of an action in a policy; none of one that needs no policy of the roles.
 fn in_policies(action: Action) -> Option<String> {
@@ -40,24 +57,47 @@ fn in_policies(action: Action) -> Option<String> {
 #[test]
 fn policies_allow_what_the_program_can_send() -> Result<()> {
     let mut sent: BTreeSet<String> = Action::ALL.iter().copied().filter_map(in_policies).collect();
-    ensure!(sent.remove(OPTIONAL), "{OPTIONAL} is not sent");
-    let mut both = allowed(&shipped_policy("ho")?)?;
-    both.append(&mut allowed(&shipped_policy("cpo")?)?);
-    for action in NOT_SENT {
+    ensure!(sent.remove(OPTIONAL_ACTION), "{OPTIONAL_ACTION} is not sent");
+    let mut both = allowed_actions(&shipped_policy("ho")?)?;
+    both.append(&mut allowed_actions(&shipped_policy("cpo")?)?);
+    for action in ACTIONS_NOT_SENT {
         ensure!(both.remove(action), "no policy allows {action}");
     }
     assert_eq!(both, sent);
     Ok(())
 }
 
+/// The statements of a shipped policy: which actions it allows on which resource.
+fn statements(role: &str) -> Result<BTreeMap<String, Vec<String>>> {
+    let path = e2e::repository().join(format!("docs/aws/role-{role}.json"));
+    let mut policy: Value = serde_json::from_str(&std::fs::read_to_string(path)?)?;
+    let version = policy["Version"].take();
+    ensure!(version == "2012-10-17", "{version}");
+    let mut found = BTreeMap::new();
+    for rule in policy["Statement"].as_array().context("no rules")? {
+        // No condition, no exception: nothing but these three.
+        let (resource, actions) = (&rule["Resource"], &rule["Action"]);
+        ensure!(
+            *rule == json!({"Effect": "Allow", "Action": actions, "Resource": resource}),
+            "{rule}"
+        );
+        let mut actions: Vec<String> = serde_json::from_value(actions.clone())?;
+        actions.sort();
+        let resource = resource.as_str().context("several resources")?.to_owned();
+        ensure!(found.insert(resource.clone(), actions).is_none(), "{resource} twice");
+    }
+    Ok(found)
+}
+
 #[test]
-fn records_are_allowed_in_the_clusters_zone_alone() -> Result<()> {
-    let path = e2e::repository().join("docs/aws/role-cpo.json");
-    let policy: Value = serde_json::from_str(&std::fs::read_to_string(path)?)?;
-    let zone = &policy["Statement"][1];
-    assert_eq!(zone["Resource"], "arn:aws:route53:::hostedzone/ZONE-ID");
-    let actions = json!(["route53:ChangeResourceRecordSets", "route53:ListResourceRecordSets"]);
-    assert_eq!(zone["Action"], actions);
+fn shipped_policies_are_hypershifts_own() -> Result<()> {
+    let actions = |list: &[&str]| list.iter().copied().map(str::to_owned).collect::<Vec<_>>();
+    let everywhere = |list: &[&str]| ("*".to_owned(), actions(list));
+    let ho = BTreeMap::from([everywhere(&OF_HYPERSHIFTS_OPERATOR)]);
+    assert_eq!(statements("ho")?, ho);
+    let zone = "arn:aws:route53:::hostedzone/ZONE-ID".to_owned();
+    let cpo = BTreeMap::from([everywhere(&OF_CONTROL_PLANE_OPERATOR), (zone, actions(&IN_THE_ZONE))]);
+    assert_eq!(statements("cpo")?, cpo);
     Ok(())
 }
 
@@ -85,8 +125,8 @@ fn every_action_has_a_row_that_explains_it() -> Result<()> {
         let actions = row.captures_iter(section).map(|found| found[1].to_owned());
         anyhow::Ok(actions.collect::<BTreeSet<_>>())
     };
-    assert_eq!(rows("Management side")?, allowed(&shipped_policy("ho")?)?);
-    assert_eq!(rows("Guest side")?, allowed(&shipped_policy("cpo")?)?);
-    assert_eq!(rows("What more allows")?, BTreeSet::from([OPTIONAL.to_owned()]));
+    assert_eq!(rows("Management side")?, allowed_actions(&shipped_policy("ho")?)?);
+    assert_eq!(rows("Guest side")?, allowed_actions(&shipped_policy("cpo")?)?);
+    assert_eq!(rows("What more allows")?, BTreeSet::from([OPTIONAL_ACTION.to_owned()]));
     Ok(())
 }

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
 use e2e::aws_cluster::AwsHostedCluster;
-use e2e::aws_sim::{AwsCall, CPO, CPO_ROLE, GUEST_ADMINISTRATOR, HO, HO_ROLE, shipped_policy};
+use e2e::aws_sim::{
+    ACTIONS_NOT_SENT, AwsCall, CPO, CPO_ROLE, GUEST_ADMINISTRATOR, HO, HO_ROLE, OPTIONAL_ACTION, allowed_actions,
+    shipped_policy,
+};
 use e2e::azure_sim::Preset;
 use e2e::hosted_cluster::NAMESPACE;
 use e2e::hyperlink::aws::lease;
@@ -19,14 +22,6 @@ use crate::granted::granted_by;
 use crate::used::{audit, used_rights};
 use crate::whole_life::{differences, take_over};
 
-/// What HyperShift's policies allow and Hyperlink never asks for.
-const NOT_USED: [&str; 3] = [
-    "ec2:AuthorizeSecurityGroupEgress",
-    "ec2:DescribeVpcs",
-    "ec2:RevokeSecurityGroupEgress",
-];
-/// What is tried where a policy allows it.
-const OPTIONAL: &str = "ec2:ModifyVpcEndpointServiceConfiguration";
 /// The Services that publish the host names of API and OAuth.
 const EXTERNAL: [&str; 2] = ["kube-apiserver-private-external", "oauth-private-external"];
 
@@ -50,7 +45,8 @@ fn rights_used_in_a_life_on_aws_are_the_rights_granted() {
                 .into_iter()
                 .map(|right| right.replace(&lease_of(role, &cluster), &format!("hyperlink-{name}")));
             wrong.extend(differences("Kubernetes", role, &used.collect(), &granted));
-            let granted = allowed(&shipped_policy(role.as_str())?)?;
+            let mut granted = allowed_actions(&shipped_policy(role.as_str())?)?;
+            granted.retain(|action| !ACTIONS_NOT_SENT.contains(&action.as_str()));
             wrong.extend(differences("AWS", role, &used_actions(&journal, role)?, &granted));
         }
         ensure!(wrong.is_empty(), "{wrong:#?}");
@@ -93,16 +89,6 @@ fn right_of_a_guest_side_for_many_on_aws_is_used() {
     });
 }
 
-/// The actions that a policy allows and that are of use.
-fn allowed(policy: &Value) -> Result<BTreeSet<String>> {
-    let mut all = BTreeSet::new();
-    for rule in policy["Statement"].as_array().context("no rules")? {
-        all.extend(serde_json::from_value::<Vec<String>>(rule["Action"].clone())?);
-    }
-    all.retain(|action| !NOT_USED.contains(&action.as_str()));
-    Ok(all)
-}
-
 /// The actions that a role needed, tags of what it created included. Fails if a call was denied.
 fn used_actions(journal: &[AwsCall], role: Role) -> Result<BTreeSet<String>> {
     let of_role = |call: &&AwsCall| match role {
@@ -116,13 +102,13 @@ fn used_actions(journal: &[AwsCall], role: Role) -> Result<BTreeSet<String>> {
             continue;
         }
         let action = format!("{service}:{action}");
-        ensure!(!call.is_denied() || action == OPTIONAL, "{call:?}");
+        ensure!(!call.is_denied() || action == OPTIONAL_ACTION, "{call:?}");
         if call.query.contains("TagSpecification") {
             used.insert("ec2:CreateTags".to_owned());
         }
         used.insert(action);
     }
-    used.remove(OPTIONAL);
+    used.remove(OPTIONAL_ACTION);
     Ok(used)
 }
 
