@@ -16,6 +16,7 @@ use rstest::rstest;
 #[case("ids", fuzz::ids)]
 #[case("answers", fuzz::answers)]
 #[case("aws", fuzz::aws)]
+#[case("credentials", fuzz::credentials)]
 #[case("intents", fuzz::intents)]
 #[case("objects", fuzz::objects)]
 #[case("scopes", fuzz::scopes)]

@@ -1,14 +1,13 @@
-//! AWS's answers and credentials files: any input is an error of bounded size, or an answer of bounded length.
+//! AWS's answers: any input is an error of bounded size, or an answer of bounded length.
 //!
-//! An input is text. After `file` comes a credentials file. Else its first line is a call and a status, as in
-//! `endpoints 200`, and the rest is the body of the answer to each request.
+//! An input is text. Its first line is a call and a status, as in `endpoints 200`, and the rest is the body of the answer
+//! to each request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::executor::block_on;
 use http::{Request, Response};
 use hyperlink::engine::client::{Reconcile, WriteError};
 use hyperlink::engine::gate::Gate;
@@ -17,8 +16,9 @@ use hyperlink_aws::api::client::{Client, Connection};
 use hyperlink_aws::api::error::AwsError;
 use hyperlink_aws::api::ports::{Counters, ObservedCall};
 use hyperlink_aws::api::transport::{Transport, TransportError};
-use hyperlink_aws::credentials::{CredentialError, Profile, Session, SessionSource};
-use hyperlink_aws::ec2::{Ec2, Selection, filter};
+use hyperlink_aws::client_token::ClientToken;
+use hyperlink_aws::credentials::Session;
+use hyperlink_aws::ec2::{Ec2, NewEndpoint, NewEndpointService, NewSecurityGroup, Selection, Tags, filter};
 use hyperlink_aws::elbv2::LoadBalancing;
 use hyperlink_aws::endpoints::{EndpointOverrides, Endpoints};
 use hyperlink_aws::kinds::Kind;
@@ -26,34 +26,30 @@ use hyperlink_aws::region::Region;
 use hyperlink_aws::route53::Route53;
 use hyperlink_aws::sts::caller_account;
 
-/// A credentials file, or a call and what answers it.
+use super::credentials::{Keys, error_of_session};
+
+/// A call and what answers it.
 pub fn aws(data: &[u8]) {
-    if let Some(text) = data.strip_prefix(b"file\n") {
-        return file(&String::from_utf8_lossy(text));
-    }
     let at = data.iter().position(|byte| *byte == b'\n').unwrap_or(data.len());
     let (first, body) = data.split_at(at);
     let first = String::from_utf8_lossy(first);
     let (call, status) = first.split_once(' ').unwrap_or((&first, "200"));
-    let answers = Arc::new(Answers {
-        status: status.parse().unwrap_or(200),
-        body: Bytes::copy_from_slice(body.get(1..).unwrap_or_default()),
-        sent: AtomicUsize::new(0),
-    });
-    let error = block_on(error_of(call, &connection(answers.clone())));
-    assert!(answers.sent.load(Ordering::SeqCst) <= 400, "pages without an end");
+    let status = status.parse().unwrap_or(200);
+    let answers = Arc::new(Answers::of(status, body.get(1..).unwrap_or_default()));
+    let error = run(error_of(call, &connection(answers.clone())));
+    assert!(answers.sent() <= 400, "pages without an end");
     if let Some(error) = error {
         is_bounded(&error);
     }
 }
 
-fn file(text: &str) {
-    if let Err(why) = Profile::parse(text) {
-        assert!(why.len() < 200 && !why.contains(char::is_control), "{why}");
-    }
+/// Runs a future to its end.
+pub(super) fn run<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    runtime.unwrap().block_on(future)
 }
 
-fn connection(transport: Arc<Answers>) -> Connection {
+pub(super) fn connection(transport: Arc<Answers>) -> Connection {
     let region = Region::parse("us-east-1").unwrap();
     let endpoints = Endpoints::new(region, &EndpointOverrides::default()).unwrap();
     Connection::new(transport, endpoints, Arc::new(Uncounted))
@@ -61,12 +57,15 @@ fn connection(transport: Arc<Answers>) -> Connection {
 
 /// The error of the call of this name, if it has one.
 async fn error_of(call: &str, connection: &Connection) -> Option<AwsError> {
-    let client = Client::new(connection.clone(), Arc::new(Keys), "123456789012", Arc::new(Open));
+    let keys = Arc::new(Keys(Arc::new(Session::new("AKIA1", "secret".into(), None))));
+    let client = Client::new(connection.clone(), keys.clone(), "123456789012", Arc::new(Open));
     let reconcile = Reconcile::begin();
     let ec2 = Ec2(client.clone());
     let all = Selection::Filters(vec![filter("vpc-id", "vpc-1")]);
     match call {
-        "caller" => caller_account(connection, &Keys).await.err(),
+        "caller" => caller_account(connection, &*keys).await.err(),
+        "role" | "web-identity" | "machine" => error_of_session(call, connection).await,
+        "create-service" | "create-endpoint" | "create-group" => created(call, &ec2).await,
         "services" => ec2.endpoint_services(reconcile, &all).await.err(),
         "principals" => ec2.principals(reconcile, "vpce-svc-1").await.err(),
         "connections" => ec2.connections(reconcile, "vpce-svc-1").await.err(),
@@ -89,6 +88,43 @@ async fn error_of(call: &str, connection: &Connection) -> Option<AwsError> {
     }
 }
 
+/// The error of a call that creates something.
+async fn created(call: &str, ec2: &Ec2) -> Option<AwsError> {
+    let (reconcile, text) = (Reconcile::begin(), String::new);
+    let client_token = ClientToken::new("t").unwrap();
+    let tags = Tags::from([("a".to_owned(), "b".to_owned())]);
+    match call {
+        "create-service" => {
+            let new = NewEndpointService {
+                load_balancer: text(),
+                client_token,
+                tags,
+            };
+            written(ec2.create_endpoint_service(reconcile, &new).await)
+        }
+        "create-endpoint" => {
+            let new = NewEndpoint {
+                service_name: text(),
+                vpc_id: text(),
+                subnet_ids: Vec::new(),
+                group_ids: Vec::new(),
+                client_token,
+                tags,
+            };
+            written(ec2.create_endpoint(reconcile, &new).await)
+        }
+        _ => {
+            let new = NewSecurityGroup {
+                name: text(),
+                description: text(),
+                vpc_id: text(),
+                tags,
+            };
+            written(ec2.create_security_group(reconcile, &new).await)
+        }
+    }
+}
+
 fn written<T>(result: Result<T, WriteError<AwsError>>) -> Option<AwsError> {
     match result {
         Ok(_) => None,
@@ -97,7 +133,7 @@ fn written<T>(result: Result<T, WriteError<AwsError>>) -> Option<AwsError> {
     }
 }
 
-fn is_bounded(error: &AwsError) {
+pub(super) fn is_bounded(error: &AwsError) {
     assert!(
         !error.code.trim().is_empty() && error.code.chars().count() <= 80,
         "{error:?}"
@@ -110,10 +146,25 @@ fn is_bounded(error: &AwsError) {
 }
 
 /// Answers each request alike, and counts them.
-struct Answers {
+pub(super) struct Answers {
     status: u16,
     body: Bytes,
     sent: AtomicUsize,
+}
+
+impl Answers {
+    pub(super) fn of(status: u16, body: &[u8]) -> Self {
+        Self {
+            status,
+            body: Bytes::copy_from_slice(body),
+            sent: AtomicUsize::new(0),
+        }
+    }
+
+    /// How many requests were sent.
+    pub(super) fn sent(&self) -> usize {
+        self.sent.load(Ordering::SeqCst)
+    }
 }
 
 #[async_trait]
@@ -124,17 +175,6 @@ impl Transport for Answers {
         *response.status_mut() = self.status.try_into().unwrap_or_default();
         Ok(response)
     }
-}
-
-struct Keys;
-
-#[async_trait]
-impl SessionSource for Keys {
-    async fn session(&self) -> Result<Arc<Session>, CredentialError> {
-        Ok(Arc::new(Session::new("AKIA1", "secret".into(), None)))
-    }
-
-    fn invalidate(&self, _: &Arc<Session>) {}
 }
 
 struct Open;

@@ -7,6 +7,7 @@
 mod answers;
 mod aws;
 mod bodies;
+mod credentials;
 #[path = "../../tests/azure_simulated/desired.rs"]
 #[allow(dead_code, reason = "the seed of the simulated Azure is not needed here")]
 mod desired;
@@ -19,6 +20,7 @@ mod scopes;
 
 pub use answers::answers;
 pub use aws::aws;
+pub use credentials::credentials;
 pub use ids::ids;
 pub use intents::intents;
 pub use objects::objects;
