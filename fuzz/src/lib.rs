@@ -9,7 +9,6 @@ mod aws;
 mod bodies;
 mod credentials;
 #[path = "../../tests/azure_simulated/desired.rs"]
-#[allow(dead_code, reason = "the seed of the simulated Azure is not needed here")]
 mod desired;
 mod ids;
 mod intents;

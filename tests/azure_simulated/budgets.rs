@@ -12,9 +12,10 @@ use hyperlink::engine::plan::ensure_present;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::desired::{GUEST, NET, SUB, endpoint, id, link_service, seed_with, subnet, zone};
+use crate::desired::{GUEST, NET, SUB, endpoint, id, link_service, subnet, zone};
 use crate::fleet::Fleet;
 use crate::refusals::refused;
+use crate::seed::seed_with;
 use crate::sim::Sim;
 
 #[tokio::test(start_paused = true)]

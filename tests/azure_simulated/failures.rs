@@ -124,7 +124,7 @@ async fn delete_that_hangs_is_waited_for_without_a_second_one() {
 /// The delete of a link shows its effect late.
 #[tokio::test(start_paused = true)]
 async fn link_that_is_shown_after_its_end_is_not_taken_for_a_new_one() {
-    let mut sim = Sim::seeded(&crate::desired::seed_with("switches", json!({"link_delete_lag_s": 45})));
+    let mut sim = Sim::seeded(&crate::seed::seed_with("switches", json!({"link_delete_lag_s": 45})));
     sim.until_present(&zone()).await;
     sim.until_present(&zone_link()).await;
     sleep(Duration::from_secs(3_600)).await;
@@ -137,10 +137,7 @@ async fn link_that_is_shown_after_its_end_is_not_taken_for_a_new_one() {
 
 #[tokio::test(start_paused = true)]
 async fn link_is_at_rest_only_when_it_is_in_force() {
-    let mut sim = Sim::seeded(&crate::desired::seed_with(
-        "switches",
-        json!({"link_complete_lag_s": 60}),
-    ));
+    let mut sim = Sim::seeded(&crate::seed::seed_with("switches", json!({"link_complete_lag_s": 60})));
     sim.until_present(&zone()).await;
     let began = tokio::time::Instant::now();
     let body = sim.until_present(&zone_link()).await;
@@ -150,7 +147,7 @@ async fn link_is_at_rest_only_when_it_is_in_force() {
 
 #[tokio::test(start_paused = true)]
 async fn subnet_is_ready_only_when_its_own_state_is() {
-    let mut sim = Sim::seeded(&crate::desired::seed_with("switches", json!({"subnet_lag_s": 30})));
+    let mut sim = Sim::seeded(&crate::seed::seed_with("switches", json!({"subnet_lag_s": 30})));
     let began = tokio::time::Instant::now();
     sim.until_present(&subnet()).await;
     assert!(began.elapsed() >= Duration::from_secs(30));

@@ -19,7 +19,8 @@ use hyperlink::engine::urgency::Urgency;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
-use crate::desired::{ADDRESS, GUEST_SUB, NET, id, seed, stamp};
+use crate::desired::{ADDRESS, GUEST_SUB, NET, id, stamp};
+use crate::seed::seed;
 use crate::sim::Sim;
 
 /// The desired resources of one role for one cluster, which one reconcile handles.

@@ -16,7 +16,8 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::desired::{NET, SUB, endpoint, id, link_service, record, seed, subnet, zone, zone_link};
+use crate::desired::{NET, SUB, endpoint, id, link_service, record, subnet, zone, zone_link};
+use crate::seed::seed;
 use crate::sim::{Sim, ensure_absent};
 
 /// Everything is created and deleted once.

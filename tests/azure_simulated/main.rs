@@ -33,6 +33,7 @@ mod races;
 mod refusals;
 mod rest;
 mod restarts;
+mod seed;
 mod side_by_side;
 mod sim;
 mod starts;

@@ -13,9 +13,8 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::desired::{
-    GUEST, NET, PRINCIPAL, SUB, endpoint, id, link_service, record, seed_with, subnet, zone, zone_link,
-};
+use crate::desired::{GUEST, NET, SUB, endpoint, id, link_service, record, subnet, zone, zone_link};
+use crate::seed::{PRINCIPAL, seed_with};
 use crate::sim::{Rule, Sim, ensure_absent};
 
 /// The next reconcile writes and is refused with this error; the next read is due in `delay` seconds.

@@ -26,7 +26,8 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 use url::Url;
 
-use crate::desired::{link_service, seed};
+use crate::desired::link_service;
+use crate::seed::seed;
 use crate::transport::SimTransport;
 
 /// One of `ensure_present` and `ensure_absent`.

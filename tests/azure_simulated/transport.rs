@@ -15,7 +15,7 @@ use tokio::time::Instant;
 #[path = "../../e2e/armsim/tests/spec_support/mod.rs"]
 mod spec_support;
 
-use crate::desired::{PRINCIPAL, TENANT};
+use crate::seed::{PRINCIPAL, TENANT};
 
 /// A request as it was sent.
 pub(crate) struct Sent {

@@ -30,8 +30,9 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::cluster::{ADDRESS, CR, Cluster, frontend};
-use crate::desired::{GUEST, NET, SUB, seed};
+use crate::desired::{GUEST, NET, SUB};
 use crate::restarts::state;
+use crate::seed::seed;
 use crate::sim::Sim;
 
 mod deleted;
