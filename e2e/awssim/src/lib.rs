@@ -8,6 +8,7 @@ mod ec2;
 mod elbv2;
 mod engine;
 mod iam;
+mod metadata;
 mod reachable;
 mod route53;
 mod serve;

@@ -26,6 +26,8 @@ pub struct Seed {
     pub throttle: ThrottleSeed,
     /// Choices where AWS's own answer is not known.
     pub switches: Switches,
+    /// ARN of the role of the machine on which clients run, if it has one.
+    pub machine_role: Option<String>,
 }
 
 impl Seed {

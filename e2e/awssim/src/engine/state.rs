@@ -17,6 +17,7 @@ use crate::ec2::endpoint_service::EndpointService;
 use crate::ec2::security_group::SecurityGroup;
 use crate::ec2::vpc::{Subnet, Vpc};
 use crate::elbv2::LoadBalancer;
+use crate::metadata::Machine;
 use crate::route53::zone::{Change, HostedZone};
 use crate::sts::session::Session;
 
@@ -45,6 +46,8 @@ pub(crate) struct State {
     pub(crate) zones: BTreeMap<String, HostedZone>,
     pub(crate) changes: BTreeMap<String, Change>,
     pub(crate) sessions: BTreeMap<String, Session>,
+    /// The machine on which clients run.
+    pub(crate) machine: Machine,
     /// Client tokens by account, region and action.
     pub(crate) tokens: BTreeMap<String, SpentToken>,
 }
@@ -78,6 +81,7 @@ impl State {
             zones: BTreeMap::new(),
             changes: BTreeMap::new(),
             sessions: BTreeMap::new(),
+            machine: Machine::default(),
             callers_behind: SignedDuration::ZERO,
             tokens: BTreeMap::new(),
         }

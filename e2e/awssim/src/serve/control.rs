@@ -4,11 +4,11 @@ use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc};
 
 use axum::{
     Router,
-    body::Bytes,
+    body::{Body, Bytes},
     extract::{Path, State},
-    http::{StatusCode, Uri},
+    http::{HeaderMap, Method, Response, StatusCode, Uri},
     response::{Html, IntoResponse},
-    routing::{delete, get, post, put},
+    routing::{any, delete, get, post, put},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -33,7 +33,8 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/journal", get(read_journal).delete(clear_journal))
         .route("/faults", put(put_faults).delete(clear_faults))
         .route("/reachable", get(reachable))
-        .route("/clock", post(change_clock));
+        .route("/clock", post(change_clock))
+        .route("/latest/{*path}", any(machine_metadata));
     simulator::control::router(calls, shared)
 }
 
@@ -204,6 +205,13 @@ async fn reachable(State(shared): SharedState, uri: Uri) -> Answered<impl IntoRe
         port: asked.port,
     };
     Ok(axum::Json(simulation.aws.reachable(now, &question)))
+}
+
+async fn machine_metadata(State(shared): SharedState, method: Method, uri: Uri, headers: HeaderMap) -> Response<Body> {
+    let mut simulation = shared.lock();
+    let now = simulation.clock.now();
+    let asked = (&method, uri.path());
+    simulation.aws.machine_metadata(now, asked, &headers).map(Body::from)
 }
 
 async fn change_clock(State(shared): SharedState, body: Bytes) -> Answered<impl IntoResponse> {

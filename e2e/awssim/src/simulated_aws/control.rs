@@ -1,17 +1,20 @@
 //! What the control calls ask of the simulated AWS: to start again from a seed, to show the state, to change it behind
 //! everybody's back, and to break answers.
 
+use bytes::Bytes;
+use http::{HeaderMap, Method, Response};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::SimulatedAws;
-use crate::elbv2;
 use crate::engine::fault::FaultRule;
 use crate::engine::journal::JournalEntry;
 use crate::engine::resource;
 use crate::engine::seed::{KubernetesService, Seed, SeedError};
 use crate::engine::state::State;
 use crate::engine::switches::Switches;
+use crate::iam::caller::find_role;
+use crate::{elbv2, metadata};
 
 /// A control call that cannot be done.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +32,16 @@ impl SimulatedAws {
         state.services = seed.services;
         state.switches = seed.switches;
         state.throttle_seed = seed.throttle;
+        state.machine.role = seed.machine_role;
+        if let Some(role) = state
+            .machine
+            .role
+            .as_ref()
+            .filter(|role| find_role(&state, role).is_none())
+        {
+            let (id, why) = (role.clone(), "no account has this role".to_owned());
+            return Err(SeedError::Resource { id, why });
+        }
         for body in seed.resources {
             let id = body["id"].as_str().unwrap_or_default().to_owned();
             resource::put(&mut state, now, &id, body).map_err(|why| SeedError::Resource { id, why })?;
@@ -83,6 +96,11 @@ impl SimulatedAws {
     /// Forgets the calls made so far; their numbers are not used again.
     pub fn clear_journal(&mut self) {
         self.state.journal.clear();
+    }
+
+    /// Answers a request to the metadata service of the machine on which clients run.
+    pub fn machine_metadata(&mut self, now: Timestamp, asked: (&Method, &str), headers: &HeaderMap) -> Response<Bytes> {
+        metadata::answer(&mut self.state, now, asked, headers)
     }
 
     /// Replaces all fault rules and their counts.
