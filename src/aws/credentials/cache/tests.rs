@@ -8,6 +8,11 @@ use crate::api::sample::{Calls, FakeAws, answer, connection, refusal};
 use crate::credentials::Issued;
 use crate::role_arn::RoleArn;
 
+/// The answer to AssumeRole.
+const ASSUMED: &str = "<AssumeRoleResponse><AssumeRoleResult><Credentials><AccessKeyId>ASIA2</AccessKeyId>\
+    <SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken><Expiration>2999-01-01T00:00:00Z</Expiration>\
+    </Credentials></AssumeRoleResult></AssumeRoleResponse>";
+
 /// Issues `s1`, `s2`, ….
 #[derive(Default)]
 struct Script(AtomicUsize);
@@ -84,10 +89,7 @@ async fn role_is_assumed_as_the_identity_of_the_file() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let text = "[default]\naws_access_key_id = AKIA1\naws_secret_access_key = s\n";
     std::fs::write(file.path(), text).unwrap();
-    let body = "<AssumeRoleResponse><AssumeRoleResult><Credentials><AccessKeyId>ASIA2</AccessKeyId>\
-        <SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken><Expiration>2999-01-01T00:00:00Z</Expiration>\
-        </Credentials></AssumeRoleResult></AssumeRoleResponse>";
-    let aws = FakeAws::new([answer(200, body)]);
+    let aws = FakeAws::new([answer(200, ASSUMED)]);
     let connection = connection(&aws, &Arc::new(Calls::default()));
     let base = SessionCache::of_profile(connection.clone(), file.path().into(), "x");
     let role = RoleArn::parse("arn:aws:iam::210987654321:role/shared").unwrap();
@@ -95,6 +97,67 @@ async fn role_is_assumed_as_the_identity_of_the_file() {
     assert_eq!(id(&cache).await.as_deref(), Ok("ASIA2"));
     let authorization = aws.header(0, "authorization").unwrap();
     assert!(authorization.contains("Credential=AKIA1/"), "{authorization}");
+}
+
+/// A file that names the role of the machine.
+fn machine_file() -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let text = "[default]\nrole_arn = arn:aws:iam::123456789012:role/ho\ncredential_source = Ec2InstanceMetadata\n";
+    std::fs::write(file.path(), text).unwrap();
+    file
+}
+
+#[tokio::test(start_paused = true)]
+async fn role_is_assumed_as_the_role_of_the_machine() {
+    let file = machine_file();
+    let machine = r#"{"Code":"Success","AccessKeyId":"ASIA1","SecretAccessKey":"s","Token":"of-the-machine",
+        "Expiration":"2999-01-01T00:00:00Z"}"#;
+    let aws = FakeAws::new([
+        answer(200, "metadata-token"),
+        answer(200, "worker"),
+        answer(200, machine),
+        answer(200, ASSUMED),
+    ]);
+    let connection = connection(&aws, &Arc::new(Calls::default()));
+    let cache = SessionCache::of_profile(connection, file.path().into(), "x");
+    assert_eq!(id(&cache).await.as_deref(), Ok("ASIA2"));
+    let token = |request| aws.header(request, "x-aws-ec2-metadata-token");
+    let shown = Some("metadata-token".to_owned());
+    assert_eq!(
+        [token(0), token(1), token(2), token(3)],
+        [None, shown.clone(), shown, None]
+    );
+    let authorization = aws.header(3, "authorization").unwrap();
+    assert!(authorization.contains("Credential=ASIA1/"), "{authorization}");
+    assert_eq!(aws.header(3, "x-amz-security-token").as_deref(), Some("of-the-machine"));
+    let asked = aws.requests().pop().unwrap();
+    assert!(
+        asked.contains("Action=AssumeRole&") && asked.contains("role%2Fho"),
+        "{asked}"
+    );
+}
+
+/// Version 1 of the metadata service gives sessions to whoever can make a process on the machine send a GET.
+#[rstest]
+#[case::unknown(404)]
+#[case::not_taken(405)]
+#[case::turned_off(403)]
+#[tokio::test(start_paused = true)]
+async fn no_metadata_is_read_without_a_token(#[case] status: u16) {
+    let file = machine_file();
+    let aws = FakeAws::new([answer(status, "")]);
+    let connection = connection(&aws, &Arc::new(Calls::default()));
+    let cache = SessionCache::of_profile(connection, file.path().into(), "x");
+    for _ in 0..3 {
+        assert!(id(&cache).await.is_err());
+        tokio::time::advance(Duration::from_secs(60)).await;
+    }
+    let requests = aws.requests();
+    assert!(requests.len() > 1, "{requests:?}");
+    assert!(
+        requests.iter().all(|request| request.starts_with("PUT ")),
+        "{requests:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
