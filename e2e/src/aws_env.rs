@@ -37,6 +37,8 @@ pub struct CredentialFiles {
     pub ho_twin: PathBuf,
     /// [`aws_sim::HO_ROLE`] by a ServiceAccount's token.
     pub ho_role: PathBuf,
+    /// [`aws_sim::HO_ROLE`] by the role of the machine.
+    pub ho_machine: PathBuf,
     /// Access keys of [`aws_sim::CPO`].
     pub cpo: PathBuf,
     /// [`aws_sim::CPO_ROLE`] by a ServiceAccount's token.
@@ -104,6 +106,7 @@ impl AwsEnv {
             ho: keys_file(dir.path(), aws_sim::HO)?,
             ho_twin: keys_file(dir.path(), aws_sim::HO_TWIN)?,
             ho_role: role_file(dir.path(), &control_plane, HO_ACCOUNT, aws_sim::HO_ROLE).await?,
+            ho_machine: machine_file(dir.path(), aws_sim::HO_ROLE)?,
             cpo: keys_file(dir.path(), aws_sim::CPO)?,
             cpo_role: role_file(dir.path(), &control_plane, CPO_ACCOUNT, aws_sim::CPO_ROLE).await?,
         };
@@ -262,6 +265,14 @@ fn keys_file(dir: &Path, identity: Identity) -> Result<PathBuf> {
     let path = dir.join(format!("credentials-{}", identity.name));
     let (key, secret) = (identity.access_key_id, identity.secret());
     let profile = format!("[default]\naws_access_key_id = {key}\naws_secret_access_key = {secret}\n");
+    std::fs::write(&path, profile)?;
+    Ok(path)
+}
+
+/// The profile of a role that the role of the machine assumes.
+fn machine_file(dir: &Path, role: &str) -> Result<PathBuf> {
+    let path = dir.join("credentials-machine");
+    let profile = format!("[default]\nrole_arn = {role}\ncredential_source = Ec2InstanceMetadata\n");
     std::fs::write(&path, profile)?;
     Ok(path)
 }

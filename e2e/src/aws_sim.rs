@@ -17,8 +17,8 @@ pub(crate) use self::caller::{all_inner, inner};
 pub use self::oracle::{AwsCall, AwsOracle};
 pub use self::policies::{ACTIONS_NOT_SENT, OPTIONAL_ACTION, allowed_actions, shipped_policy};
 pub use self::seed::{
-    ADMINISTRATOR, CPO, CPO_ROLE, GUEST, GUEST_ADMINISTRATOR, HO, HO_ROLE, HO_TWIN, Identity, MANAGEMENT, REGION,
-    SHARED_ENDPOINTS_ROLE, SHARED_RECORDS_ROLE, VPC_OWNER, ZONE_PREFIX, seed, share_vpcs,
+    ADMINISTRATOR, CPO, CPO_ROLE, GUEST, GUEST_ADMINISTRATOR, HO, HO_ROLE, HO_TWIN, Identity, MACHINE_ROLE, MANAGEMENT,
+    REGION, SHARED_ENDPOINTS_ROLE, SHARED_RECORDS_ROLE, VPC_OWNER, ZONE_PREFIX, seed, share_vpcs,
 };
 pub(crate) use self::seed::{CPO_ACCOUNT, HO_ACCOUNT, TOKEN_AUDIENCE, web_identity};
 use self::seed::{MANAGEMENT_SUBNETS, MANAGEMENT_VPC};

@@ -85,6 +85,8 @@ pub const GUEST_ADMINISTRATOR: Identity = Identity {
 
 /// ARN of a role with the rights of [`HO`], for tokens of the ServiceAccount `HO_ACCOUNT`.
 pub const HO_ROLE: &str = "arn:aws:iam::111122223333:role/hypershift-operator";
+/// ARN of the role of the machine on which the processes run. [`HO_ROLE`] trusts it too.
+pub const MACHINE_ROLE: &str = "arn:aws:iam::111122223333:role/worker";
 /// ARN of the CPO role's identity in the guests' account, with an IAM path, for tokens of the ServiceAccount
 /// `CPO_ACCOUNT`.
 pub const CPO_ROLE: &str = "arn:aws:iam::444455556666:role/hosted/control-plane-operator";
@@ -133,13 +135,18 @@ pub fn seed(token_keys: &Value) -> Result<Value> {
         "Version": "2012-10-17",
         "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}],
     });
+    let mut ho_role = role(HO_ROLE, HO_ACCOUNT, &ho);
+    ho_role["trusted"] = json!([MACHINE_ROLE]);
+    let assume = json!({"Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": HO_ROLE}]});
+    let machine = json!({"name": MACHINE_ROLE.rsplit('/').next(), "policies": [assume]});
     let issuers = json!([{"issuer": ControlPlane::TOKEN_ISSUER, "jwks": token_keys}]);
     Ok(json!({
         "accounts": [
             {
                 "id": MANAGEMENT,
                 "users": [user(HO, &ho), user(HO_TWIN, &ho), user(ADMINISTRATOR, &everything)],
-                "roles": [role(HO_ROLE, HO_ACCOUNT, &ho)],
+                "roles": [ho_role, machine],
                 "oidc_providers": issuers,
             },
             {
@@ -150,6 +157,7 @@ pub fn seed(token_keys: &Value) -> Result<Value> {
             },
         ],
         "resources": management_network(),
+        "machine_role": MACHINE_ROLE,
     }))
 }
 

@@ -46,11 +46,12 @@ impl Hyperlink {
         name: &str,
         flags: &[(&str, &str)],
     ) -> Result<Self> {
-        let namespace = flags.iter().find(|(flag, _)| *flag == "namespace");
-        let lease = lease(role, namespace.map(|(_, namespace)| *namespace));
+        let given = |name: &str| flags.iter().find(|(flag, _)| *flag == name).map(|(_, value)| *value);
+        let lease = lease(role, given("namespace"));
         let account = roles::install_on_aws(env.control_plane(), role, &lease).await?;
         let kubeconfig = account.path().to_string_lossy();
-        let of_aws = flags_of_aws(env, credentials_of(env, role));
+        let credentials = given("aws-credentials-file").map_or_else(|| credentials_of(env, role), Path::new);
+        let of_aws = flags_of_aws(env, credentials);
         let own = [
             ("role", role.as_str()),
             ("platform", "aws"),
@@ -63,8 +64,7 @@ impl Hyperlink {
             .into_iter()
             .chain(PATIENT_LEASE)
             .chain(of_aws.iter().map(|(flag, value)| (*flag, value.as_str())));
-        let given = |name: &str| flags.iter().any(|(flag, _)| *flag == name);
-        let own = own.filter(|(flag, _)| !given(flag));
+        let own = own.filter(|(flag, _)| given(flag).is_none());
         let program = Program::new(program).without_our_environment();
         let program = own
             .chain(flags.iter().copied())
@@ -123,14 +123,19 @@ fn credentials_of(env: &AwsEnv, role: Role) -> &Path {
     }
 }
 
-/// How AWS is reached with this credentials file.
+/// How AWS is reached with this credentials file. The simulator's machine is there only for a file that names it.
 fn flags_of_aws(env: &AwsEnv, credentials: &Path) -> Vec<(&'static str, String)> {
     let aws = env.aws();
+    let profile = std::fs::read_to_string(credentials).unwrap_or_default();
+    let instance_metadata = match profile.contains("Ec2InstanceMetadata") {
+        true => env.oracle().control_url(),
+        false => NO_INSTANCE_METADATA,
+    };
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut flags = vec![
         ("aws-region", REGION.to_owned()),
         ("aws-credentials-file", text(credentials)),
-        ("aws-endpoint-imds", NO_INSTANCE_METADATA.to_owned()),
+        ("aws-endpoint-imds", instance_metadata.to_owned()),
         ("ca-file", text(aws.ca_file())),
     ];
     let services = [

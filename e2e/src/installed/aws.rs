@@ -16,6 +16,8 @@ use crate::pod::Pod;
 pub const BLUE_ROLE: &str = "arn:aws:iam::444455556666:role/hyperlink-blue";
 /// The role of that process itself.
 const BASE_ROLE: &str = "arn:aws:iam::111122223333:role/hyperlink-cpo";
+/// The Secret with the profile of the machine's role; in the examples another profile has the same name.
+const MACHINE_SECRET: &str = "hyperlink-aws-machine";
 /// The token that the examples' profiles name.
 const TOKEN_FILE: &str = "/var/run/secrets/openshift/serviceaccount/token";
 
@@ -42,6 +44,10 @@ impl InstalledOnAws {
             ("hyperlink-aws", &*profile(HO_ROLE)),
             ("control-plane-operator-creds", &profile(CPO_ROLE)),
             ("hyperlink-cpo-aws", &profile(BASE_ROLE)),
+            (
+                MACHINE_SECRET,
+                &format!("[default]\nrole_arn = {HO_ROLE}\ncredential_source = Ec2InstanceMetadata\n"),
+            ),
         ];
         create_home(env.control_plane(), env.aws().ca_file(), &secrets).await?;
         let helm = Helm::new(Some(env.control_plane().kubeconfig_path()))?;
@@ -69,6 +75,18 @@ impl InstalledOnAws {
     /// helm fails.
     pub fn install_ho(&self) -> Result<()> {
         self.install("ho", &self.example("ho-aws-web-identity")?)
+    }
+
+    /// Upgrades release `ho` to the role of the machine.
+    ///
+    /// # Errors
+    ///
+    /// helm fails.
+    pub fn give_ho_the_machines_role(&self) -> Result<()> {
+        let mut values = self.example("ho-aws-instance-role")?;
+        values["settings"]["awsEndpointImds"] = self.env.oracle().control_url().into();
+        values["aws"]["secret"]["name"] = MACHINE_SECRET.into();
+        self.install("ho", &values)
     }
 
     /// Installs the CPO role for one control plane, with a token that a sidecar writes, as release `cpo`.

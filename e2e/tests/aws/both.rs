@@ -1,6 +1,7 @@
 //! Both roles of Hyperlink on one hosted cluster, and what there is of it in AWS.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, ensure};
@@ -23,6 +24,8 @@ pub(crate) struct Both {
     cpo: Option<Hyperlink>,
     resync: &'static str,
     pub(crate) record_resync: &'static str,
+    /// The credentials file of the HO role, where it is not that of a user with keys.
+    pub(crate) ho_credentials: Option<PathBuf>,
     before: BTreeSet<String>,
     pub(crate) env: Arc<AwsEnv>,
 }
@@ -55,6 +58,7 @@ impl Both {
             cpo: None,
             resync,
             record_resync: resync,
+            ho_credentials: None,
             before,
         })
     }
@@ -63,8 +67,11 @@ impl Both {
     pub(crate) async fn start_role(&mut self, role: Role) -> Result<()> {
         let namespace = self.cluster.control_plane_namespace();
         let mut flags = vec![("resync", self.resync), ("record-resync", self.record_resync)];
-        if role == Role::Cpo {
-            flags.push(("namespace", &namespace));
+        let credentials = self.ho_credentials.as_ref().map(|path| path.to_string_lossy());
+        match (role, &credentials) {
+            (Role::Cpo, _) => flags.push(("namespace", &namespace)),
+            (Role::Ho, Some(path)) => flags.push(("aws-credentials-file", path)),
+            (Role::Ho, None) => {}
         }
         let started = Hyperlink::start_on_aws(&self.env, role, role.as_str(), &flags).await?;
         *self.process(role) = Some(started);

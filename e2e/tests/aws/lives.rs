@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
 use e2e::aws_cluster::{AwsHostedCluster, KUBE_API_SERVER};
-use e2e::aws_sim::{CPO_ROLE, SHARED_ENDPOINTS_ROLE, SHARED_RECORDS_ROLE, VPC_OWNER, share_vpcs};
+use e2e::aws_sim::{CPO_ROLE, HO, HO_ROLE, SHARED_ENDPOINTS_ROLE, SHARED_RECORDS_ROLE, VPC_OWNER, share_vpcs};
 use e2e::azure_sim::Preset;
 use e2e::hosted_cluster::ROUTER;
 use e2e::hyperlink::Role;
@@ -164,6 +164,34 @@ fn cluster_in_a_shared_vpc_lives_by_the_owners_roles() {
         both.nothing_is_left().await?;
         ensure_roles(&both).await?;
         both.stop().await
+    });
+}
+
+/// The machine's role may assume the role and nothing else; only the role itself calls EC2.
+#[test]
+fn management_side_lives_by_the_role_of_its_machine() {
+    scenario(async {
+        let mut both = Both::without_roles("machine", "3s").await?;
+        both.ho_credentials = Some(both.env.credentials().ho_machine.clone());
+        both.start_role(Role::Ho).await?;
+        both.start_role(Role::Cpo).await?;
+        both.cluster.create_objects(&both.env).await?;
+        both.becomes_available().await?;
+        let (mut of_machine, mut services) = (BTreeSet::new(), BTreeSet::new());
+        for call in both.env.oracle().journal(0).await? {
+            ensure!(call.principal != HO.arn(), "{call:?}");
+            if call.principal.contains(":assumed-role/worker/") {
+                of_machine.insert(call.action().to_owned());
+            } else if call.is_of(&HO, HO_ROLE) {
+                services.insert(call.path.split('/').nth(1).unwrap_or_default().to_owned());
+            }
+        }
+        ensure!(
+            of_machine == BTreeSet::from(["AssumeRole".to_owned()]),
+            "{of_machine:?}"
+        );
+        ensure!(services.contains("ec2"), "{services:?}");
+        ends(both).await
     });
 }
 

@@ -31,6 +31,15 @@ async fn nothing_is_left(env: &AwsEnv) -> Result<()> {
     Ok(())
 }
 
+/// Fails unless the role of the machine has asked for a session after the call numbered `since`.
+async fn ensure_assumed_by_the_machine(env: &AwsEnv, since: u64) -> Result<()> {
+    let calls = env.oracle().journal(since).await?;
+    let assumed = calls.iter().filter(|call| call.action() == "AssumeRole");
+    let machine = assumed.filter(|call| call.principal.contains(":assumed-role/worker/"));
+    ensure!(machine.count() > 0, "{calls:#?}");
+    Ok(())
+}
+
 #[test]
 fn clusters_on_aws_live_on_the_rendered_deployments() {
     scenario(async {
@@ -57,9 +66,14 @@ fn clusters_on_aws_live_on_the_rendered_deployments() {
         for process in [&ho, &cpo, &many] {
             process.ready(SOON).await?;
         }
+        ho.stop().await?;
+        installed.give_ho_the_machines_role()?;
+        let since = env.oracle().last_call().await?;
+        let ho = installed.run("ho", Role::Ho, None).await?;
         for cluster in [&alone, &blue] {
             cluster.delete(env, SOON).await?;
         }
+        ensure_assumed_by_the_machine(env, since).await?;
         nothing_is_left(env).await?;
         for process in [ho, cpo, many] {
             process.stop().await?;
