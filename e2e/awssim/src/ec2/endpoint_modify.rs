@@ -94,6 +94,7 @@ pub(super) fn modify(call: &mut Call<'_>) -> Answered {
     let subnets = subnets_after(call, &endpoint)?;
     check_subnets(call, &endpoint.service_id, &endpoint.vpc, &subnets)?;
     let groups = groups_after(call, &endpoint)?;
+    call.changed = subnets != endpoint.subnets || groups != endpoint.groups;
     let gone_at = call.now + call.state.preset.lasts(Phase::InterfaceGone);
     for interface in call
         .state
@@ -113,7 +114,6 @@ pub(super) fn modify(call: &mut Call<'_>) -> Answered {
     for subnet in subnets.iter().filter(|subnet| !endpoint.subnets.contains(subnet)) {
         attach(call, &id, subnet)?;
     }
-    call.changed = true;
     Ok(returned())
 }
 

@@ -26,10 +26,12 @@ pub(super) fn create(call: &mut Call<'_>) -> Answered {
     }
     for id in &ids {
         if let Some(known) = of(call, id) {
+            let before = known.clone();
             tags::add(known, &new)?;
+            let changed = *known != before;
+            call.changed |= changed;
         }
     }
-    call.changed = true;
     Ok(returned())
 }
 
