@@ -1,25 +1,16 @@
-"""Gives each test a freshly seeded simulator; in the end every simulated action was called, and no answer broke a model."""
+"""Gives each test a freshly seeded simulator; in the end every simulated action was called, with every paginator and
+waiter that is for it, and no answer broke a model."""
 
 import os
 
 import pytest
 
+import actions
 from cloud import Cloud, seed
 from model import Checker
 
-ACTIONS = {
-    "ec2": """AcceptVpcEndpointConnections AuthorizeSecurityGroupEgress AuthorizeSecurityGroupIngress
-        CreateSecurityGroup CreateTags CreateVpcEndpoint CreateVpcEndpointServiceConfiguration DeleteSecurityGroup
-        DeleteVpcEndpointServiceConfigurations DeleteVpcEndpoints DescribeNetworkInterfaces DescribeSecurityGroups
-        DescribeSubnets DescribeVpcEndpointConnections DescribeVpcEndpointServiceConfigurations
-        DescribeVpcEndpointServicePermissions DescribeVpcEndpoints DescribeVpcs ModifyVpcEndpoint
-        ModifyVpcEndpointServiceConfiguration ModifyVpcEndpointServicePermissions RejectVpcEndpointConnections
-        RevokeSecurityGroupEgress RevokeSecurityGroupIngress""",
-    "elbv2": "DescribeLoadBalancers DeleteLoadBalancer",
-    "route53": """ChangeResourceRecordSets GetChange GetHostedZone ListHostedZones ListHostedZonesByName
-        ListHostedZonesByVPC ListResourceRecordSets""",
-    "sts": "AssumeRole GetCallerIdentity",
-}
+# An endpoint's network interfaces are in use for their whole life.
+NEVER_ENDS = {("ec2", "network_interface_available")}
 
 
 @pytest.fixture(scope="session")
@@ -27,9 +18,13 @@ def checker(request):
     checker = Checker()
     yield checker
     assert not checker.unexplained(), "\n".join(checker.unexplained())
-    expected = {f"{service}:{action}" for service, actions in ACTIONS.items() for action in actions.split()}
-    if request.session.testsfailed == 0 and not request.config.getoption("keyword"):
-        assert checker.called == expected, checker.called ^ expected
+    if request.session.testsfailed or request.config.getoption("keyword"):
+        return
+    expected = {f"{service}:{action}" for service, action in actions.names()}
+    assert checker.called == expected, checker.called ^ expected
+    assert checker.paginators == actions.paginators(), checker.paginators ^ actions.paginators()
+    expected = actions.waiters() - NEVER_ENDS
+    assert checker.waiters == expected, checker.waiters ^ expected
 
 
 @pytest.fixture

@@ -20,10 +20,10 @@ def name(element):
 
 
 class Checker:
-    """What was called with success, and what broke a model."""
+    """What was called with success, by which paginators and waiters, and what broke a model."""
 
     def __init__(self):
-        self.called = set()
+        self.called, self.paginators, self.waiters = set(), set(), set()
         self.violations = []
 
     def unexplained(self):
@@ -31,6 +31,18 @@ class Checker:
 
     def attach(self, client):
         client.meta.events.register("before-parse.*.*", self.check)
+        self.note(client, "get_paginator", self.paginators)
+        self.note(client, "get_waiter", self.waiters)
+
+    def note(self, client, getter, used):
+        """Keeps the names with which a client's method is called."""
+        get, service = getattr(client, getter), client.meta.service_model.service_name
+
+        def noted(name):
+            used.add((service, name))
+            return get(name)
+
+        setattr(client, getter, noted)
 
     def check(self, operation_model, response_dict, **_):
         protocol = operation_model.service_model.metadata["protocol"]

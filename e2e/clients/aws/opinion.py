@@ -149,6 +149,9 @@ class World:
         step("group with merged rules", "ec2", "describe_security_groups", shown, Filters=filters)
         permissions = [RULE | {"IpRanges": [{"CidrIp": "10.1.0.0/16"}]}]
         step("rule is revoked", "ec2", revoke, "Return", GroupId=group, IpPermissions=permissions)
+        permissions = [RULE | {"IpRanges": [{"CidrIp": "10.3.0.0/16"}]}]
+        for call in ("authorize_security_group_egress", "revoke_security_group_egress"):
+            step(call.replace("_security_group_", " "), "ec2", call, "Return", GroupId=group, IpPermissions=permissions)
         step("unknown group", "ec2", "describe_security_groups", GroupIds=["sg-00000000000000000"])
         return group
 
@@ -193,6 +196,9 @@ class World:
         ):
             filters = [{"Name": filter, "Values": [value]}]
             step(f"endpoints by {filter}", "ec2", describe, "length(VpcEndpoints)", Filters=filters)
+        filters = [{"Name": "group-id", "Values": [group]}]
+        shown = "NetworkInterfaces[].[SubnetId, VpcId, Groups[].GroupId, Status]"
+        step("interfaces of the endpoint", "ec2", "describe_network_interfaces", shown, Filters=filters)
         step("unknown endpoint", "ec2", describe, VpcEndpointIds=["vpce-00000000000000000"])
         step(
             "subnet is added", "ec2", "modify_vpc_endpoint", "Return", VpcEndpointId=endpoint, AddSubnetIds=subnets[1:2]
@@ -213,6 +219,12 @@ class World:
         step, zone = self.step, self.given["zone"]
         shown = "HostedZones[].[Name, Config.PrivateZone]"
         step("zones", "route53", "list_hosted_zones", shown)
+        step("zones by name", "route53", "list_hosted_zones_by_name", shown, DNSName="one.hypershift.local")
+        network = {"VPCId": self.given["vpc"], "VPCRegion": REGION}
+        by_network = "HostedZoneSummaries[].[HostedZoneId, Name, Owner.OwningAccount]"
+        step("zones of the network", "route53", "list_hosted_zones_by_vpc", by_network, **network)
+        shown = "[HostedZone.Name, HostedZone.Config.PrivateZone, VPCs]"
+        step("zone by id", "route53", "get_hosted_zone", shown, Id=zone)
 
         def change(name, *changes):
             changes = [
@@ -228,11 +240,13 @@ class World:
                 for action, record, value in changes
             ]
             arguments = {"HostedZoneId": zone, "ChangeBatch": {"Changes": changes}}
-            step(name, "route53", "change_resource_record_sets", "ChangeInfo.Status != null", **arguments)
+            done = step(name, "route53", "change_resource_record_sets", "ChangeInfo.Status != null", **arguments)
             self.settle()
+            return done
 
         api, apps = "api.one.hypershift.local", "*.apps.one.hypershift.local"
-        change("records", ("CREATE", api, "x.example"), ("UPSERT", apps, "x.example"))
+        made = change("records", ("CREATE", api, "x.example"), ("UPSERT", apps, "x.example"))
+        step("records are in force", "route53", "get_change", "ChangeInfo.Status", Id=made["ChangeInfo"]["Id"])
         change("record that exists", ("CREATE", api, "y.example"))
         change("record of another value", ("DELETE", api, "y.example"))
         change(
@@ -267,8 +281,9 @@ class World:
         step("service with a connection is deleted", "ec2", delete, failed, ServiceIds=[service])
         step("load balancer in use is deleted", "elbv2", "delete_load_balancer", LoadBalancerArn=self.given["balancer"])
         step("group in use is deleted", "ec2", "delete_security_group", GroupId=group)
-        reject = {"ServiceId": service, "VpcEndpointIds": [endpoint]}
-        step("connection is rejected", "ec2", "reject_vpc_endpoint_connections", failed, **reject)
+        connection = {"ServiceId": service, "VpcEndpointIds": [endpoint]}
+        step("connection is accepted again", "ec2", "accept_vpc_endpoint_connections", failed, **connection)
+        step("connection is rejected", "ec2", "reject_vpc_endpoint_connections", failed, **connection)
         step("endpoint is deleted", "ec2", "delete_vpc_endpoints", failed, VpcEndpointIds=[endpoint])
         shown = "VpcEndpoints[].State"
         step("deleted endpoint", "ec2", "describe_vpc_endpoints", shown, VpcEndpointIds=[endpoint])

@@ -1,9 +1,16 @@
 """Single calls by boto3: rules, tags, pages, identities, error codes."""
 
+import base64
+import json
+import time
+from functools import partial
+
 import pytest
 from botocore.exceptions import ClientError
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from cloud import CONSUMER, NLB, REGION, ROLE, SUBNETS, VPC, ZONE, code
+from cloud import CONSUMER, REGION, ROLE, SUBNETS, VPC, ZONE, code, seed
 
 
 def test_rules_of_both_directions(cloud):
@@ -25,26 +32,6 @@ def test_tags_are_added(cloud):
     found = ec2.describe_subnets(Filters=[{"Name": "tag:k", "Values": ["v"]}])["Subnets"]
     assert [subnet["SubnetId"] for subnet in found] == SUBNETS[:1]
     assert ec2.describe_vpcs(VpcIds=[VPC])["Vpcs"][0]["Tags"] == [{"Key": "k", "Value": "v"}]
-
-
-def test_pages_are_whole(cloud):
-    for number in range(12):
-        arn = f"arn:aws:ec2:{REGION}:{CONSUMER}:security-group/sg-{number:017x}"
-        cloud.control("PUT", f"/resources/{arn}", {"vpc": VPC, "name": f"g{number}"})
-        zone = {"account": CONSUMER, "name": f"{number}.example"}
-        cloud.control("PUT", f"/resources/arn:aws:route53:::hostedzone/Z{number:02}", zone)
-    pages = cloud.client("ec2").get_paginator("describe_security_groups").paginate(PaginationConfig={"PageSize": 5})
-    counts = [len(page["SecurityGroups"]) for page in pages]
-    assert counts == [5, 5, 3], "with the VPC's own"
-    route53 = cloud.client("route53")
-    pages = route53.get_paginator("list_hosted_zones").paginate(PaginationConfig={"PageSize": 5})
-    assert [len(page["HostedZones"]) for page in pages] == [5, 5, 3]
-    pages = route53.get_paginator("list_resource_record_sets").paginate(
-        HostedZoneId=ZONE, PaginationConfig={"PageSize": 1}
-    )
-    assert [record["Type"] for page in pages for record in page["ResourceRecordSets"]] == ["NS", "SOA"]
-    pages = cloud.provider("elbv2").get_paginator("describe_load_balancers").paginate(PaginationConfig={"PageSize": 1})
-    assert [page["LoadBalancers"][0]["LoadBalancerArn"] for page in pages] == [NLB]
 
 
 def test_zones_are_found(cloud):
@@ -71,6 +58,52 @@ def test_web_identity_is_called_unsigned(cloud):
     arguments = {"RoleArn": ROLE, "RoleSessionName": "one", "WebIdentityToken": "not.a.token"}
     nobody = cloud.client("sts", key="AKIANOBODY")
     assert code(nobody.assume_role_with_web_identity, **arguments) == "InvalidIdentityToken"
+
+
+class Issuer:
+    """An issuer of web identity tokens, as the guest's API server is one."""
+
+    URL = "https://issuer.example/one"
+
+    def __init__(self):
+        self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+    @staticmethod
+    def part(data):
+        return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+    def jwks(self):
+        numbers = self.key.public_key().public_numbers()
+        n, e = (self.part(number.to_bytes((number.bit_length() + 7) // 8, "big")) for number in (numbers.n, numbers.e))
+        return {"keys": [{"kty": "RSA", "kid": "k", "alg": "RS256", "use": "sig", "n": n, "e": e}]}
+
+    def token(self, subject, lasts=600):
+        head = {"alg": "RS256", "kid": "k", "typ": "JWT"}
+        claims = {"iss": self.URL, "sub": subject, "aud": ["openshift"], "exp": int(time.time()) + lasts}
+        signed = ".".join(self.part(json.dumps(each).encode()) for each in (head, claims))
+        signature = self.key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256())
+        return f"{signed}.{self.part(signature)}"
+
+
+def test_web_identity_gets_a_session(cloud):
+    issuer, subject = Issuer(), "system:serviceaccount:kube-system:control-plane-operator"
+    everything = seed()
+    consumer = everything["accounts"][1]
+    consumer["oidc_providers"] = [{"issuer": issuer.URL, "jwks": issuer.jwks()}]
+    trusted = {"issuer": issuer.URL, "subject": subject, "audience": "openshift"}
+    consumer["roles"][0]["web_identities"] = [trusted]
+    cloud.control("PUT", "/seed", everything)
+    sts = cloud.client("sts", key="AKIANOBODY")
+    assume = partial(sts.assume_role_with_web_identity, RoleArn=ROLE, RoleSessionName="one")
+    answer = assume(WebIdentityToken=issuer.token(subject))
+    shown = [answer[name] for name in ("SubjectFromWebIdentityToken", "Audience", "Provider")]
+    assert shown == [subject, "openshift", issuer.URL]
+    keys = answer["Credentials"]
+    session = cloud.client("ec2", keys["AccessKeyId"], keys["SessionToken"], keys["SecretAccessKey"])
+    assert session.describe_vpcs()["Vpcs"]
+    assert code(assume, WebIdentityToken=issuer.token("somebody")) == "AccessDenied"
+    assert code(assume, WebIdentityToken=issuer.token(subject, -1)) == "ExpiredTokenException"
+    assert code(assume, WebIdentityToken=Issuer().token(subject)) == "InvalidIdentityToken"
 
 
 def test_principals(cloud):

@@ -2,6 +2,8 @@
 
 
 import boto3
+from actions import names
+from botocore import xform_name
 from cloud import CONSUMER, NLB, PROVIDER, REGION, ROLE, SUBNETS, VPC, ZONE, seed
 from moto import mock_aws
 from opinion import TAGS, World
@@ -69,6 +71,7 @@ def of_moto():
 DIFFERENCES = {
     "connections are missing": {
         "connections": ([["<endpoint>", "available"]], "NotImplementedError"),
+        "connection is accepted again": ([["<endpoint>", "InvalidState"]], "NotImplementedError"),
         "connection is rejected": ([], "NotImplementedError"),
         "service with a connection is deleted": ([["<service>", "ExistingVpcEndpointConnections"]], []),
         "service is deleted": ([], [["<service>", "InvalidVpcEndpointService.NotFound"]]),
@@ -86,6 +89,9 @@ DIFFERENCES = {
         "same token": ("<service>", "<another>"),
         "same token, other parameters": ("IdempotentParameterMismatch", "done"),
         "endpoint by the same token": ("<endpoint>", "<another>"),
+    },
+    "an endpoint's network interfaces have its groups": {
+        "interfaces of the endpoint": ([["<subnet 0>", "<vpc>", ["<group>"], "in-use"]], []),
     },
     "states take their time, and names have the region": {
         "endpoint": (endpoint("pending"), endpoint("available")),
@@ -139,6 +145,8 @@ def test_moto_differs_where_it_is_known_to(cloud):
         moto = of_moto()
     awssim = of_awssim(cloud)
     assert awssim.outcomes.keys() == moto.outcomes.keys()
+    called = {tuple(call.split()) for call in awssim.members}
+    assert called == {(service, xform_name(action)) for service, action in names()}
     steps = {step: (awssim.outcomes[step], moto.outcomes[step]) for step in awssim.outcomes}
     different = {step: pair for step, pair in steps.items() if pair[0] != pair[1]}
     assert different == {step: pair for row in DIFFERENCES.values() for step, pair in row.items()}
