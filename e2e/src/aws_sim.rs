@@ -13,15 +13,16 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use self::caller::{Answer, Caller, SESSION};
-pub(crate) use self::caller::{all_inner, inner};
+pub(crate) use self::caller::{all_inner, ec2_form, inner};
 pub use self::oracle::{AwsCall, AwsOracle};
 pub use self::policies::{ACTIONS_NOT_SENT, OPTIONAL_ACTION, allowed_actions, shipped_policy};
 pub use self::seed::{
     ADMINISTRATOR, CPO, CPO_ROLE, GUEST, GUEST_ADMINISTRATOR, HO, HO_ROLE, HO_TWIN, Identity, MACHINE_ROLE, MANAGEMENT,
     REGION, SHARED_ENDPOINTS_ROLE, SHARED_RECORDS_ROLE, VPC_OWNER, ZONE_PREFIX, seed, share_vpcs,
 };
-pub(crate) use self::seed::{CPO_ACCOUNT, HO_ACCOUNT, TOKEN_AUDIENCE, web_identity};
-use self::seed::{MANAGEMENT_SUBNETS, MANAGEMENT_VPC};
+pub(crate) use self::seed::{
+    CPO_ACCOUNT, HO_ACCOUNT, MANAGEMENT_SUBNETS, MANAGEMENT_VPC, TOKEN_AUDIENCE, web_identity,
+};
 use crate::ControlPlane;
 use crate::azure_sim::Preset;
 use crate::process::{Process, Program};

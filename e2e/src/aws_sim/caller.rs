@@ -110,8 +110,7 @@ impl Caller {
     ///
     /// No answer. A refusal is an answer.
     pub async fn ec2(&self, action: &str, parameters: &[(&str, &str)]) -> Result<Answer> {
-        let form = form(action, "2016-11-15", parameters);
-        self.send("ec2", Method::POST, "/", form).await
+        self.send("ec2", Method::POST, "/", ec2_form(action, parameters)).await
     }
 
     /// Calls an action of Elastic Load Balancing.
@@ -136,6 +135,19 @@ impl Caller {
 
     async fn send(&self, service: &str, method: Method, path: &str, body: String) -> Result<Answer> {
         let uri = format!("{}{path}", self.endpoint);
+        let (parts, body) = self.signed(service, &method, path, body)?.into_parts();
+        send(self.http.request(method, uri).headers(parts.headers).body(body)).await
+    }
+
+    /// A signed request; `path` has the API's version.
+    pub(crate) fn signed(
+        &self,
+        service: &str,
+        method: &Method,
+        path: &str,
+        body: String,
+    ) -> Result<http::Request<String>> {
+        let uri = format!("{}{path}", self.endpoint);
         let mut request = http::Request::builder()
             .method(method.as_str())
             .uri(&uri)
@@ -154,12 +166,16 @@ impl Caller {
         let signable = SignableRequest::new(method.as_str(), &uri, headers, SignableBody::Bytes(body.as_bytes()))?;
         let (instructions, _) = sign(signable, &parameters)?.into_parts();
         instructions.apply_to_request_http1x(&mut request);
-        let (parts, body) = request.into_parts();
-        send(self.http.request(method, uri).headers(parts.headers).body(body)).await
+        Ok(request)
     }
 }
 
 const FORM: &str = "application/x-www-form-urlencoded; charset=utf-8";
+
+/// The body of a call of EC2.
+pub(crate) fn ec2_form(action: &str, parameters: &[(&str, &str)]) -> String {
+    form(action, "2016-11-15", parameters)
+}
 
 fn form(action: &str, version: &str, parameters: &[(&str, &str)]) -> String {
     let common = [("Action", action), ("Version", version)];

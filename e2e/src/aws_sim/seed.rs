@@ -22,9 +22,9 @@ pub const SHARED_RECORDS_ROLE: &str = "arn:aws:iam::777788889999:role/shared-vpc
 /// Ids of the guests' private hosted zones begin so: in them, and in no others, the CPO identities may write records.
 pub const ZONE_PREFIX: &str = "ZE2E";
 
-pub(super) const MANAGEMENT_VPC: &str = "vpc-0e2e0000000000001";
+pub(crate) const MANAGEMENT_VPC: &str = "vpc-0e2e0000000000001";
 /// The subnets of the load balancers with the ids of their zones.
-pub(super) const MANAGEMENT_SUBNETS: [(&str, &str); 2] = [
+pub(crate) const MANAGEMENT_SUBNETS: [(&str, &str); 2] = [
     ("subnet-0e2e0000000000001", "use1-az1"),
     ("subnet-0e2e0000000000002", "use1-az2"),
 ];

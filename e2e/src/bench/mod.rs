@@ -1,5 +1,5 @@
 //! The benchmark: one private hosted cluster's life on the executable that ships; failover to a standby; many custom
-//! resources; many clusters at once; a tenant's attack; the simulator under load; then the same of a cluster on AWS.
+//! resources; many clusters at once; a tenant's attack; the simulators under load; then the same of a cluster on AWS.
 //!
 //! It measures and prints; a missed goal is no failure.
 
@@ -54,8 +54,10 @@ pub enum Part {
     Hundreds,
     /// A tenant's attack.
     Tenant,
-    /// The simulator under load.
+    /// The simulated Azure under load.
     Armsim,
+    /// The simulated AWS under load.
+    Awssim,
     /// One cluster's life on AWS, and many custom resources.
     Aws,
     /// A hundred clusters at once on AWS, each with a process of its own. It takes more than half an hour, so it runs
@@ -65,13 +67,14 @@ pub enum Part {
 
 impl Part {
     /// The parts that are measured when none is asked for, in their order.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Life,
         Self::Standby,
         Self::Objects,
         Self::Crowd,
         Self::Tenant,
         Self::Armsim,
+        Self::Awssim,
         Self::Aws,
     ];
 }
@@ -90,10 +93,11 @@ impl FromStr for Part {
             "hundreds" => Self::Hundreds,
             "tenant" => Self::Tenant,
             "armsim" => Self::Armsim,
+            "awssim" => Self::Awssim,
             "aws" => Self::Aws,
             "aws-crowd" => Self::AwsCrowd,
             _ => bail!(
-                "{text}: life, standby, objects, crowd, rest, restart, hundreds, tenant, armsim, aws or aws-crowd"
+                "{text}: life, standby, objects, crowd, rest, restart, hundreds, tenant, armsim, awssim, aws or aws-crowd"
             ),
         })
     }
@@ -161,7 +165,8 @@ async fn measure(part: Part, preset: Preset, program: &Path) -> Result<Report> {
         Part::Restart => restart::run(preset, program).await?,
         Part::Hundreds => hundreds::run(preset, program).await?,
         Part::Tenant => tenant::run(preset, program).await?,
-        Part::Armsim => Report::of(load::run().await?),
+        Part::Armsim => Report::of(load::run_azure().await?),
+        Part::Awssim => Report::of(load::run_aws().await?),
         Part::Aws => aws::run(preset, program).await?,
         Part::AwsCrowd => aws::run_crowd(preset, program).await?,
     })

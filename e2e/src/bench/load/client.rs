@@ -76,6 +76,11 @@ impl Connection {
             .header(header::AUTHORIZATION, &self.target.authorization)
             .header(header::CONTENT_TYPE, content_type)
             .body(Full::new(body))?;
+        self.send(request).await
+    }
+
+    /// Sends one request as it is; returns the answer's status and whole body.
+    pub(super) async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes)> {
         self.sender.ready().await?;
         let answer = self.sender.send_request(request).await?;
         let status = answer.status();
