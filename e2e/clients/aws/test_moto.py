@@ -27,6 +27,8 @@ def of_awssim(cloud):
     other = balancer.replace("aone", "atwo").replace("abcdef", "abcde0")
     mine.append({"id": other, "vpc": VPC, "subnets": SUBNETS[:2]})
     cloud.control("PUT", "/seed", everything)
+    # Nothing moves on by itself, however slow the machine is.
+    cloud.control("POST", "/clock", {"freeze": True})
     given = {"vpc": VPC, "subnets": SUBNETS, "balancer": balancer, "balancer_name": "aone", "other": other}
     given |= {"zone": ZONE, "role": ROLE, "root": f"arn:aws:iam::{CONSUMER}:root"}
     given["account"], given["key"] = CONSUMER, ("AKIACONSUMER", "secret of AKIACONSUMER")
