@@ -2,8 +2,8 @@ use futures::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::AzurePrivateLinkService;
-use crate::api::markers::CPO_FINALIZER;
+use crate::api::markers::{CPO_FINALIZER, CPO_INTENT};
+use crate::api::{AWSEndpointService, AzurePrivateLinkService};
 use crate::controllers::samples;
 
 /// One that was made in this minute.
@@ -208,4 +208,26 @@ fn those_being_deleted_do_not_displace_those_that_stay() {
     assert!((0..8).all(|n| all.serves(&made(&format!("c{n}"), n))));
     assert_eq!((names(&all).len(), all.shown().len()), (16, 16));
     assert_eq!(all.not_served("clusters-example"), Some(4));
+}
+
+#[test]
+fn what_is_recorded_keeps_a_stripped_one_served() {
+    let cr = |annotations: Value| -> AWSEndpointService {
+        let metadata = json!({"name": "private-router", "namespace": "clusters-example", "uid": "u",
+            "creationTimestamp": "2026-01-01T00:00:00Z", "deletionTimestamp": "2026-01-02T00:00:00Z",
+            "finalizers": ["x"], "annotations": annotations});
+        let object = json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AWSEndpointService",
+            "metadata": metadata, "spec": {"networkLoadBalancerName": "a1"}});
+        serde_json::from_value(object).unwrap()
+    };
+    for (role, annotations, expected) in [
+        (Role::Cpo, json!({CPO_INTENT: "{}"}), true),
+        (Role::Cpo, json!({}), false),
+        (Role::Ho, json!({CPO_INTENT: "{}"}), false),
+    ] {
+        let all = CustomResourceStore::new(role);
+        let cr = cr(annotations);
+        all.heard(&Event::Apply(cr.clone()));
+        assert_eq!(all.serves(&cr), expected, "{role:?} {:?}", cr.annotations());
+    }
 }
