@@ -96,6 +96,11 @@ impl AwsHostedCluster {
         self.with_platform(patch)
     }
 
+    /// Whether another account shares the workers' VPC.
+    pub fn is_in_shared_vpc(&self) -> bool {
+        self.network_account == VPC_OWNER
+    }
+
     /// Applies this merge patch (RFC 7396) to the HostedCluster before it is created.
     #[must_use]
     pub fn with_hosted_cluster(mut self, patch: Value) -> Self {

@@ -57,6 +57,8 @@ pub(crate) fn all_inner<'a>(xml: &'a str, element: &str) -> Vec<&'a str> {
 /// The name of the sessions of all callers with a role.
 pub const SESSION: &str = "e2e";
 
+const STS_VERSION: &str = "2011-06-15";
+
 /// Somebody with keys.
 #[derive(Clone, Debug)]
 pub struct Caller {
@@ -75,12 +77,27 @@ impl Caller {
         })
     }
 
+    /// A session of a role that this caller assumes.
+    ///
+    /// # Errors
+    ///
+    /// AWS refuses the session.
+    pub(crate) async fn assume(&self, role: &str) -> Result<Self> {
+        let form = form(
+            "AssumeRole",
+            STS_VERSION,
+            &[("RoleArn", role), ("RoleSessionName", SESSION)],
+        );
+        let answer = self.send("sts", Method::POST, "/", form).await?.ok()?;
+        Self::of_session(self.endpoint.clone(), self.http.clone(), &answer)
+    }
+
     /// A session of a role, for a ServiceAccount's token.
     pub(crate) async fn role(endpoint: &str, ca_file: &Path, role: &str, token: &str) -> Result<Self> {
         let http = client(ca_file)?;
         let form = form(
             "AssumeRoleWithWebIdentity",
-            "2011-06-15",
+            STS_VERSION,
             &[
                 ("RoleArn", role),
                 ("RoleSessionName", SESSION),
@@ -89,6 +106,10 @@ impl Caller {
         );
         let request = http.post(format!("{endpoint}/")).body(form);
         let answer = send(request.header("content-type", FORM)).await?.ok()?;
+        Self::of_session(endpoint.to_owned(), http, &answer)
+    }
+
+    fn of_session(endpoint: String, http: reqwest::Client, answer: &Answer) -> Result<Self> {
         let part = |element: &str| answer.text(element).context("a session without keys");
         let keys = Credentials::new(
             part("AccessKeyId")?,
@@ -97,11 +118,7 @@ impl Caller {
             None,
             "e2e",
         );
-        Ok(Self {
-            endpoint: endpoint.to_owned(),
-            http,
-            keys,
-        })
+        Ok(Self { endpoint, http, keys })
     }
 
     /// Calls an action of EC2, with parameters as on the wire: `("VpcId", …)`, `("Filter.1.Name", …)`.

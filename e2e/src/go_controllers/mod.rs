@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::aws_cluster::AwsHostedCluster;
-use crate::aws_sim::HO_TWIN;
+use crate::aws_sim::{HO_TWIN, SHARED_ENDPOINTS_ROLE, SHARED_RECORDS_ROLE};
 use crate::hosted_cluster::HostedCluster;
 use crate::{AwsEnv, TestEnv};
 use arm::Arm;
@@ -79,14 +79,21 @@ impl GoOperator {
         Ok(Self { stop, tasks })
     }
 
-    /// Starts the control-plane-operator of a cluster on AWS, with a session of [`crate::aws_sim::CPO_ROLE`]. `speed`
-    /// divides five minutes.
+    /// Starts the control-plane-operator of a cluster on AWS, with a session of [`crate::aws_sim::CPO_ROLE`], or in a
+    /// shared VPC with those of its owner's roles. `speed` divides five minutes.
     ///
     /// # Errors
     ///
     /// AWS refuses the session.
     pub async fn cpo_on_aws(env: &AwsEnv, cluster: &AwsHostedCluster, speed: u32) -> Result<Self> {
-        let clients = aws::Clients::new(env, cluster, env.cpo_session().await?, speed)?;
+        let session = env.cpo_session().await?;
+        let (endpoints, records) = if cluster.is_in_shared_vpc() {
+            let endpoints = session.assume(SHARED_ENDPOINTS_ROLE).await?;
+            (endpoints, session.assume(SHARED_RECORDS_ROLE).await?)
+        } else {
+            (session.clone(), session)
+        };
+        let clients = aws::Clients::new(env, cluster, endpoints, speed)?.with_records(records);
         let stop = CancellationToken::new();
         let observer = aws::Observer::new(clients.clone());
         let operator = aws::CpoOperator::new(clients);

@@ -3,12 +3,16 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::aws_cluster::AwsHostedCluster;
-use e2e::aws_sim::AwsCall;
+use e2e::aws_sim::{AwsCall, share_vpcs};
 use e2e::azure_sim::Preset;
 use e2e::bench::audit::Audit;
 use e2e::go_controllers::GoOperator;
 use e2e::hyperlink::Role;
 use e2e::{AwsEnv, eventually, scenario};
+use hyperlink::api::markers::CPO_INTENT;
+use kube::ResourceExt;
+use kube::api::{Patch, PatchParams};
+use rstest::rstest;
 use serde_json::json;
 
 use crate::SOON;
@@ -26,13 +30,19 @@ const REFILL: f64 = 60.0;
 /// An environment with the network of this cluster's guest. What was created shows at once by its id, and later by its
 /// tags: HyperShift's guest side makes a second endpoint if its write of the first one's id is refused meanwhile.
 async fn environment(cluster: AwsHostedCluster) -> Result<Both> {
+    let mut shared = Ok(());
     let env = AwsEnv::local_with(Preset::Fast, |seed| {
+        if cluster.is_in_shared_vpc() {
+            shared = share_vpcs(seed);
+        }
         for (budget, at_once, per_second) in BUDGETS {
             seed["throttle"][budget] = json!({"bucket": at_once * SPEED, "per_s": per_second * SPEED});
         }
         seed["switches"] = json!({"describe_lag_s": 0.0});
     });
-    Both::in_env(env.await?, cluster, "3s").await
+    let env = env.await?;
+    shared?;
+    Both::in_env(env, cluster, "3s").await
 }
 
 /// HyperShift's controller of a role.
@@ -44,7 +54,7 @@ async fn theirs(both: &Both, role: Role) -> Result<GoOperator> {
 }
 
 /// Waits until both sides have called AWS often while nobody wrote a custom resource, and Hyperlink nothing at all.
-async fn is_at_rest(both: &Both, own: &[Role], theirs: &[Role]) -> Result<()> {
+pub(crate) async fn is_at_rest(both: &Both, own: &[Role], theirs: &[Role]) -> Result<()> {
     eventually("nobody writes any more", SOON, async || {
         let (since, before) = (both.env.oracle().last_call().await?, both.versions().await?);
         let audit = Audit::begin(both.env.control_plane().audit_log())?;
@@ -98,6 +108,23 @@ impl Both {
             .iter()
             .filter_map(|one| one.data["status"]["endpointServiceName"].as_str());
         Ok(names.map(str::to_owned).collect())
+    }
+
+    /// Stops a role, which gives its lease back.
+    async fn stop_role(&mut self, role: Role) -> Result<()> {
+        self.process(role).take().context("no process")?.stop().await
+    }
+
+    /// Removes what the guest's side has recorded, as an operator does who gives it back.
+    async fn remove_cpo_intent(&self) -> Result<()> {
+        let api = self.cluster.custom_resources(&self.env.client()?);
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {CPO_INTENT: null}}}));
+        for name in self.cluster.services() {
+            let before = api.get(name).await?;
+            ensure!(before.annotations().contains_key(CPO_INTENT), "{before:?}");
+            api.patch(name, &PatchParams::default(), &patch).await?;
+        }
+        Ok(())
     }
 
     /// Makes more requests to AWS possible.
@@ -171,8 +198,20 @@ fn our_management_side_with_their_guest_side_for_two() {
     scenario(life(cluster, Role::Ho, Role::Cpo));
 }
 
+#[test]
+fn their_management_side_with_our_guest_side_in_a_shared_vpc() {
+    let cluster = AwsHostedCluster::new("our-cpo-shared").with_shared_vpc();
+    scenario(life(cluster, Role::Cpo, Role::Ho));
+}
+
+#[test]
+fn our_management_side_with_their_guest_side_in_a_shared_vpc() {
+    let cluster = AwsHostedCluster::new("our-ho-shared").with_shared_vpc();
+    scenario(life(cluster, Role::Ho, Role::Cpo));
+}
+
 /// A cluster that both of HyperShift's controllers serve, still running.
-async fn served_by_theirs(cluster: AwsHostedCluster) -> Result<(Both, GoOperator, GoOperator)> {
+pub(crate) async fn served_by_theirs(cluster: AwsHostedCluster) -> Result<(Both, GoOperator, GoOperator)> {
     let both = environment(cluster).await?;
     both.cluster.create_objects(&both.env).await?;
     let (ho, cpo) = (theirs(&both, Role::Ho).await?, theirs(&both, Role::Cpo).await?);
@@ -215,7 +254,7 @@ fn way_back_leaves_a_path_that_theirs_keep_and_delete() {
         both.refill().await?;
         let before = both.service_names().await?;
         for role in [Role::Ho, Role::Cpo] {
-            both.process(role).take().context("no process")?.stop().await?;
+            both.stop_role(role).await?;
         }
         let (ho, cpo) = (theirs(&both, Role::Ho).await?, theirs(&both, Role::Cpo).await?);
         is_at_rest(&both, &[], &[Role::Ho, Role::Cpo]).await?;
@@ -226,5 +265,42 @@ fn way_back_leaves_a_path_that_theirs_keep_and_delete() {
         both.nothing_is_left().await?;
         ho.stop().await?;
         cpo.stop().await
+    });
+}
+
+/// As `docs/aws/install.md` has the way back, one side at a time.
+#[rstest]
+#[case::cluster_is_deleted("half-back", false)]
+#[case::other_side_follows("whole-back", true)]
+fn guest_side_is_given_back_first(#[case] name: &str, #[case] is_followed: bool) {
+    scenario(async {
+        let mut both = environment(AwsHostedCluster::new(name).with_own_api_server()).await?;
+        both.start_role(Role::Ho).await?;
+        both.start_role(Role::Cpo).await?;
+        both.cluster.create_objects(&both.env).await?;
+        both.becomes_available().await?;
+        both.refill().await?;
+        let before = both.service_names().await?;
+        both.stop_role(Role::Cpo).await?;
+        both.remove_cpo_intent().await?;
+        let cpo = theirs(&both, Role::Cpo).await?;
+        is_at_rest(&both, &[Role::Ho], &[Role::Cpo]).await?;
+        both.becomes_available().await?;
+        let mut ho = None;
+        if is_followed {
+            both.stop_role(Role::Ho).await?;
+            ho = Some(theirs(&both, Role::Ho).await?);
+            is_at_rest(&both, &[], &[Role::Ho, Role::Cpo]).await?;
+            both.becomes_available().await?;
+        }
+        ensure!(both.service_names().await? == before, "another service");
+        both.cluster.delete(&both.env, SOON).await?;
+        both.nothing_is_left().await?;
+        both.ensure_no_denied_call().await?;
+        cpo.stop().await?;
+        if let Some(ho) = ho {
+            ho.stop().await?;
+        }
+        both.stop().await
     });
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use e2e::aws_cluster::AwsHostedCluster;
-use e2e::aws_sim::{AwsCall, CPO, CPO_ROLE, HO, HO_ROLE, HO_TWIN, SESSION};
+use e2e::aws_sim::{AwsCall, CPO, CPO_ROLE, HO, HO_ROLE, HO_TWIN, SESSION, SHARED_ENDPOINTS_ROLE, SHARED_RECORDS_ROLE};
 use e2e::azure_sim::Preset;
 use e2e::hosted_cluster::NAMESPACE;
 use e2e::hyperlink::aws::lease;
@@ -197,7 +197,7 @@ pub(crate) fn lease_of(role: Role, cluster: &AwsHostedCluster) -> String {
 pub(crate) fn is_of(role: Role, call: &AwsCall) -> bool {
     match role {
         Role::Ho => call.is_of(&HO, HO_ROLE),
-        Role::Cpo => call.is_of(&CPO, CPO_ROLE) && !is_of_theirs(role, call),
+        Role::Cpo => is_of_guest(call) && !is_of_theirs(role, call),
     }
 }
 
@@ -205,8 +205,14 @@ pub(crate) fn is_of(role: Role, call: &AwsCall) -> bool {
 pub(crate) fn is_of_theirs(role: Role, call: &AwsCall) -> bool {
     match role {
         Role::Ho => call.principal == HO_TWIN.arn(),
-        Role::Cpo => call.is_of(&CPO, CPO_ROLE) && call.principal.ends_with(&format!("/{SESSION}")),
+        Role::Cpo => is_of_guest(call) && call.principal.ends_with(&format!("/{SESSION}")),
     }
+}
+
+/// Whether anybody has made a call as the guest's side, also in a shared VPC.
+fn is_of_guest(call: &AwsCall) -> bool {
+    let roles = [CPO_ROLE, SHARED_ENDPOINTS_ROLE, SHARED_RECORDS_ROLE];
+    roles.iter().any(|role| call.is_of(&CPO, role))
 }
 
 /// Ids of all resources, and names of the records in zones. A connection that was rejected keeps a deleted endpoint in

@@ -88,7 +88,7 @@ impl Operator {
         };
         let names = record_names(cr, control_plane);
         if !names.is_empty() {
-            let zone = self.zone(cr).await?;
+            let zone = self.zone(cr, control_plane).await?;
             for name in &names {
                 accept(self.change(&zone, &record("UPSERT", name, dns_name)).await?)?;
             }
@@ -212,13 +212,14 @@ impl Operator {
         Ok(first)
     }
 
-    /// The zone in the status, or the first private one of the cluster's name.
-    async fn zone(&self, cr: &DynamicObject) -> Result<String> {
-        let recorded = text(cr, "/status/dnsZoneID");
-        if !recorded.is_empty() {
-            return Ok(recorded.to_owned());
+    /// The zone of a shared VPC, or that in the status, or the first private one of the cluster's name.
+    async fn zone(&self, cr: &DynamicObject, control_plane: &DynamicObject) -> Result<String> {
+        let local = text(control_plane, "/spec/platform/aws/sharedVPC/localZoneID");
+        let known = [local, text(cr, "/status/dnsZoneID")];
+        if let Some(known) = known.into_iter().find(|id| !id.is_empty()) {
+            return Ok(known.to_owned());
         }
-        let found = accept(self.clients.aws.route53(Method::GET, "/hostedzone", "").await?)?;
+        let found = accept(self.clients.records.route53(Method::GET, "/hostedzone", "").await?)?;
         let name = format!("{}.", self.clients.cluster.zone_name());
         let mut zones = all_inner(&found.body, "HostedZone").into_iter();
         let zone = zones.find(|zone| inner(zone, "Name") == Some(&name) && inner(zone, "PrivateZone") == Some("true"));
@@ -233,13 +234,13 @@ impl Operator {
              <Changes>{change}</Changes></ChangeBatch></ChangeResourceRecordSetsRequest>"
         );
         let path = format!("/hostedzone/{zone}/rrset");
-        let mut answer = self.clients.aws.route53(Method::POST, &path, &batch).await?;
+        let mut answer = self.clients.records.route53(Method::POST, &path, &batch).await?;
         for _ in 0..RETRIES {
             if answer.code.as_deref() != Some("PriorRequestNotComplete") {
                 break;
             }
             tokio::time::sleep(RETRY).await;
-            answer = self.clients.aws.route53(Method::POST, &path, &batch).await?;
+            answer = self.clients.records.route53(Method::POST, &path, &batch).await?;
         }
         Ok(answer)
     }

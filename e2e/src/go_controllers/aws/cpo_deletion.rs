@@ -61,7 +61,7 @@ impl Operator {
             return Ok(());
         }
         let path = format!("/hostedzone/{zone}/rrset");
-        let found = self.clients.aws.route53(Method::GET, &path, "").await?;
+        let found = self.clients.records.route53(Method::GET, &path, "").await?;
         if found.code.as_deref() == Some("NoSuchHostedZone") {
             return Ok(());
         }

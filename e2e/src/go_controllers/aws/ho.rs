@@ -162,7 +162,7 @@ impl Operator {
         id_and_name(each.find(|one| one.contains(balancer)).context("no service to adopt")?)
     }
 
-    /// Lets the role connect, and nobody else.
+    /// Lets the role and the additional principals connect, and nobody else.
     async fn allow(&self, id: &str) -> Result<()> {
         let control_plane = self.clients.control_plane().await?;
         let role = text(&control_plane, "/spec/platform/aws/rolesRef/controlPlaneOperatorARN");
@@ -174,14 +174,16 @@ impl Operator {
             .accepted("DescribeVpcEndpointServicePermissions", &parameters)
             .await?;
         let allowed = all_inner(&found.body, "principal");
-        let others = allowed.iter().copied().filter(|one| *one != role);
-        let mut parameters = parameters.with_all("RemoveAllowedPrincipals", others.clone());
-        if allowed.contains(&role.as_str()) && others.count() == 0 {
+        let additional = control_plane.data["spec"]["platform"]["aws"]["additionalAllowedPrincipals"].as_array();
+        let additional = additional.into_iter().flatten().filter_map(Value::as_str);
+        let desired: BTreeSet<&str> = additional.chain([role.as_str()]).collect();
+        let allowed: BTreeSet<&str> = allowed.into_iter().collect();
+        if allowed == desired {
             return Ok(());
         }
-        if !allowed.contains(&role.as_str()) {
-            parameters = parameters.with("AddAllowedPrincipals.1", &role);
-        }
+        let parameters = parameters
+            .with_all("RemoveAllowedPrincipals", allowed.difference(&desired).copied())
+            .with_all("AddAllowedPrincipals", desired.difference(&allowed).copied());
         let changed = self
             .clients
             .accepted("ModifyVpcEndpointServicePermissions", &parameters);

@@ -32,6 +32,8 @@ const DRIFT: Duration = Duration::from_mins(5);
 pub(super) struct Clients {
     kube: kube::Client,
     aws: Caller,
+    /// Who calls Route 53.
+    records: Caller,
     cluster: AwsHostedCluster,
     speed: u32,
 }
@@ -40,10 +42,17 @@ impl Clients {
     pub(super) fn new(env: &AwsEnv, cluster: &AwsHostedCluster, aws: Caller, speed: u32) -> Result<Self> {
         Ok(Self {
             kube: env.client()?,
+            records: aws.clone(),
             aws,
             cluster: cluster.clone(),
             speed,
         })
+    }
+
+    /// Calls Route 53 as somebody else.
+    pub(super) fn with_records(mut self, records: Caller) -> Self {
+        self.records = records;
+        self
     }
 
     /// Reconciles after the interval in which everything is compared.
