@@ -82,24 +82,32 @@ impl AwsHostedCluster {
         Ok(())
     }
 
-    /// Removes the CPO role's finalizer from the custom resource, as HyperShift does when the guest's identity provider
-    /// is not valid, or after ten minutes.
+    /// Waits until the custom resource is being deleted, and takes away the CPO role's finalizer, as HyperShift does
+    /// when the guest's identity provider is not valid, or after ten minutes. Returns whether it was still there.
     ///
     /// # Errors
     ///
-    /// The API server refuses.
-    pub async fn strip_cpo_finalizer(&self, client: &kube::Client) -> Result<()> {
+    /// The custom resource is not being deleted within `timeout`.
+    pub async fn strip_cpo_finalizer(&self, client: &kube::Client, timeout: Duration) -> Result<bool> {
         let custom_resources = self.custom_resources(client);
-        let Some(found) = custom_resources.get_opt(ROUTER).await? else {
-            return Ok(());
-        };
-        let mut left = found.metadata.finalizers.unwrap_or_default();
-        left.retain(|one| one != CPO_FINALIZER);
-        let patch = json!({"metadata": {"finalizers": left, "resourceVersion": found.metadata.resource_version}});
-        custom_resources
-            .patch(ROUTER, &PatchParams::default(), &Patch::Merge(patch))
-            .await?;
-        Ok(())
+        eventually("the finalizer is taken away", timeout, || async {
+            let Some(found) = custom_resources.get_opt(ROUTER).await? else {
+                return Ok(false);
+            };
+            ensure!(found.metadata.deletion_timestamp.is_some(), "it is not being deleted");
+            let mut left = found.metadata.finalizers.unwrap_or_default();
+            let before = left.len();
+            left.retain(|one| one != CPO_FINALIZER);
+            let is_there = left.len() < before;
+            if is_there {
+                let patch =
+                    json!({"metadata": {"finalizers": left, "resourceVersion": found.metadata.resource_version}});
+                let params = PatchParams::default();
+                custom_resources.patch(ROUTER, &params, &Patch::Merge(patch)).await?;
+            }
+            Ok(is_there)
+        })
+        .await
     }
 }
 

@@ -1,14 +1,16 @@
 //! Lives of clusters of other shapes: with a load balancer for the API server, in a shared VPC, with Karpenter's nodes.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::aws_cluster::{AwsHostedCluster, KUBE_API_SERVER};
-use e2e::aws_sim::{CPO_ROLE, HO, HO_ROLE, SHARED_ENDPOINTS_ROLE, SHARED_RECORDS_ROLE, VPC_OWNER, share_vpcs};
+use e2e::aws_sim::{AwsCall, CPO_ROLE, HO, HO_ROLE, SHARED_ENDPOINTS_ROLE, SHARED_RECORDS_ROLE, VPC_OWNER, share_vpcs};
 use e2e::azure_sim::Preset;
 use e2e::hosted_cluster::ROUTER;
 use e2e::hyperlink::Role;
 use e2e::{AwsEnv, eventually, scenario};
+use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
@@ -16,7 +18,16 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::SOON;
-use crate::both::Both;
+use crate::both::{Both, is_of};
+
+/// The action that gives a session for a token.
+const ISSUING: &str = "AssumeRoleWithWebIdentity";
+/// A session that is younger is kept when AWS refuses it.
+const OLD_ENOUGH: SignedDuration = SignedDuration::from_secs(11);
+/// A call that AWS denies is made again a minute later.
+const LONG: Duration = Duration::from_secs(180);
+/// How long the deletion of an endpoint is not answered.
+const HELD_MS: u64 = 5_000;
 
 /// A cluster that is up, with both roles.
 async fn up(cluster: AwsHostedCluster) -> Result<Both> {
@@ -32,22 +43,78 @@ async fn up_in(env: AwsEnv, cluster: AwsHostedCluster) -> Result<Both> {
     Ok(both)
 }
 
-/// The guest's API server is gone before its path, so nobody mints tokens any more; then HyperShift takes the finalizer.
+/// The guest's API server is gone before its path, so nobody mints tokens any more, and AWS refuses the session once by
+/// mistake; then HyperShift takes the finalizer.
 #[rstest]
-#[case::finalizer_stays("tokenless", false)]
-#[case::finalizer_is_taken("stripped", true)]
-fn path_goes_by_the_session_that_is_left(#[case] name: &str, #[case] is_stripped: bool) {
+#[case::finalizer_stays("tokenless", false, "^/ec2/")]
+#[case::finalizer_is_taken("stripped", true, "^/ec2/")]
+#[case::finalizer_is_taken_meanwhile("stripped-late", true, "^/ec2/Delete")]
+fn path_is_deleted_by_the_session_that_is_left(#[case] name: &str, #[case] is_stripped: bool, #[case] refused: &str) {
     scenario(async {
         let both = up(AwsHostedCluster::new(name)).await?;
-        let client = both.env.client()?;
+        both.session_can_be_refused().await?;
         both.env.remove_cpo_token()?;
-        let custom_resources = both.cluster.custom_resources(&client);
-        custom_resources.delete(ROUTER, &DeleteParams::default()).await?;
-        if is_stripped {
-            both.cluster.strip_cpo_finalizer(&client).await?;
-        }
-        ends(both).await
+        let since = both.env.oracle().last_call().await?;
+        let principal = both.principal_of_cpo().await?;
+        let refused = json!({"match": {"path": refused, "principal": principal},
+            "do": {"status": 400, "code": "RequestExpired"}});
+        let held = json!({"match": {"path": "/DeleteVpcEndpoints$"}, "do": {"delay_ms": HELD_MS}});
+        both.env.oracle().faults(&json!([refused, held])).await?;
+        let (client, cluster) = (both.env.client()?, both.cluster.clone());
+        let stripped = async {
+            if is_stripped {
+                ensure!(cluster.strip_cpo_finalizer(&client, SOON).await?, "the role was sooner");
+            }
+            Ok(())
+        };
+        tokio::try_join!(cluster.delete(&both.env, LONG), stripped)?;
+        both.nothing_is_left().await?;
+        both.ensure_session_of_before(since).await?;
+        both.ensure_no_denied_call().await?;
+        both.stop().await
     });
+}
+
+impl Both {
+    /// The name that AWS has for the session of the guest's side.
+    async fn principal_of_cpo(&self) -> Result<String> {
+        let calls = self.calls(0).await?;
+        let mut own = calls.into_iter().filter(|call| is_of(Role::Cpo, call));
+        own.next().map(|call| call.principal).context("no call of cpo")
+    }
+
+    /// Waits until a session is so old that the guest's side asks for another one when AWS refuses it.
+    async fn session_can_be_refused(&self) -> Result<()> {
+        eventually("the session is old enough", SOON, async || {
+            let journal = self.env.oracle().journal(0).await?;
+            let issued = journal.iter().rfind(|call| call.action() == ISSUING);
+            let issued = issued.context("no session")?.time;
+            let last = journal.last().context("no call")?.time;
+            ensure!(last.duration_since(issued) > OLD_ENOUGH, "{issued} to {last}");
+            Ok(())
+        })
+        .await
+    }
+
+    /// Fails unless AWS has refused the session since, and it was used all the same, as no other one could be had.
+    async fn ensure_session_of_before(&self, since: u64) -> Result<()> {
+        let journal = self.env.oracle().journal(since).await?;
+        let refused = journal
+            .iter()
+            .find(|call| call.code.as_deref() == Some("RequestExpired"));
+        let refused = refused.context("no session was refused")?;
+        let is_use =
+            |call: &&AwsCall| call.seq > refused.seq && call.principal == refused.principal && call.status == 200;
+        let used: Vec<_> = journal.iter().filter(is_use).map(AwsCall::action).collect();
+        for action in ["DeleteVpcEndpoints", "DeleteSecurityGroup"] {
+            ensure!(used.contains(&action), "{action} is not among {used:?}");
+        }
+        let issued = journal
+            .iter()
+            .find(|call| call.action() == ISSUING && call.status == 200);
+        ensure!(issued.is_none(), "{issued:?}");
+        Ok(())
+    }
 }
 
 /// Deletes the cluster, which has to leave nothing.
