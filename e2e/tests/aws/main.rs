@@ -11,6 +11,7 @@ mod environment;
 mod heal;
 mod ho;
 mod identities;
+mod inherited;
 mod killed;
 mod lives;
 mod many;
@@ -21,6 +22,7 @@ mod platforms;
 mod principals;
 mod subnets;
 mod take_over;
+mod throttled;
 
 use std::time::Duration;
 

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::SOON;
 
 /// The identity of the process, which may assume roles and nothing else.
-const BASE: Identity = Identity {
+pub(crate) const BASE: Identity = Identity {
     name: "base",
     account: MANAGEMENT,
     access_key_id: "AKIABASE",
@@ -31,17 +31,20 @@ const TWIN: Identity = Identity {
     access_key_id: "AKIATWIN",
 };
 
+/// How many endpoint services the management account may have.
+const MOST_SERVICES: u32 = 200;
+
 /// The name of the role of a cluster.
-fn role_name(cluster: &str) -> String {
+pub(crate) fn role_name(cluster: &str) -> String {
     format!("hyperlink-{cluster}")
 }
 
-fn role(cluster: &str) -> String {
+pub(crate) fn role(cluster: &str) -> String {
     format!("arn:aws:iam::{GUEST}:role/{}", role_name(cluster))
 }
 
 /// Adds the identities of the processes, and a role for each of these clusters, with the rights of the shipped policy.
-fn add_identities(seed: &mut Value, clusters: &[&str], policy: &Value) {
+pub(crate) fn add_identities(seed: &mut Value, clusters: &[&str], policy: &Value) {
     let assume = json!({"Version": "2012-10-17",
         "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": "*"}]});
     let callers = [BASE, TWIN].map(|one| {
@@ -57,6 +60,7 @@ fn add_identities(seed: &mut Value, clusters: &[&str], policy: &Value) {
         all.extend(added);
         json!(all)
     };
+    seed["accounts"][0]["quotas"] = json!({"endpoint_services": MOST_SERVICES});
     seed["accounts"][0]["users"] = more(&management, "users", callers.into());
     seed["accounts"][1]["roles"] = more(&guest, "roles", roles.collect());
 }
@@ -65,9 +69,14 @@ fn add_identities(seed: &mut Value, clusters: &[&str], policy: &Value) {
 async fn environment(clusters: &[&AwsHostedCluster]) -> Result<AwsEnv> {
     let names: Vec<&str> = clusters.iter().map(|cluster| cluster.name()).collect();
     let policy = shipped_policy("cpo")?;
-    let env = AwsEnv::local_with(Preset::Fast, |seed| add_identities(seed, &names, &policy)).await?;
-    env.create_leases().await?;
     let entries: Vec<Value> = clusters.iter().map(|cluster| entry(cluster)).collect();
+    environment_with(&entries, |seed| add_identities(seed, &names, &policy)).await
+}
+
+/// An environment whose seed is changed first, and with these entries in the operator's file.
+pub(crate) async fn environment_with(entries: &[Value], change: impl FnOnce(&mut Value)) -> Result<AwsEnv> {
+    let env = AwsEnv::local_with(Preset::Fast, change).await?;
+    env.create_leases().await?;
     let file = json!({"hostedClusters": entries}).to_string();
     std::fs::write(env.dir().join("allow-scopes.json"), file)?;
     Ok(env)
@@ -85,22 +94,26 @@ async fn guest_side(env: &AwsEnv, name: &str, identity: Identity, more: &[(&str,
 }
 
 /// Both roles of Hyperlink, of which the guest side serves all namespaces.
-struct Many {
-    ho: Hyperlink,
-    cpo: Hyperlink,
-    env: AwsEnv,
+pub(crate) struct Many {
+    pub(crate) ho: Hyperlink,
+    pub(crate) cpo: Hyperlink,
+    pub(crate) env: AwsEnv,
 }
 
 impl Many {
-    async fn start(clusters: &[&AwsHostedCluster]) -> Result<Self> {
-        let env = environment(clusters).await?;
+    pub(crate) async fn start(clusters: &[&AwsHostedCluster]) -> Result<Self> {
+        Self::in_env(environment(clusters).await?).await
+    }
+
+    /// Starts both roles in an environment.
+    pub(crate) async fn in_env(env: AwsEnv) -> Result<Self> {
         let ho = Hyperlink::start_on_aws(&env, Role::Ho, "ho", &[("resync", "3s")]).await?;
         let cpo = guest_side(&env, "cpo", BASE, &[]).await?;
         Ok(Self { ho, cpo, env })
     }
 
     /// Waits until a cluster has its private path.
-    async fn becomes_available(&self, cluster: &AwsHostedCluster) -> Result<()> {
+    pub(crate) async fn becomes_available(&self, cluster: &AwsHostedCluster) -> Result<()> {
         cluster.becomes_available(&self.env, SOON).await
     }
 
@@ -119,7 +132,7 @@ impl Many {
     }
 
     /// The calls as the role of a cluster.
-    async fn calls_as(&self, cluster: &AwsHostedCluster) -> Result<Vec<AwsCall>> {
+    pub(crate) async fn calls_as(&self, cluster: &AwsHostedCluster) -> Result<Vec<AwsCall>> {
         let session = format!(":assumed-role/{}/", role_name(cluster.name()));
         let mut calls = self.env.oracle().journal(0).await?;
         calls.retain(|call| call.principal.contains(&session));
@@ -127,7 +140,7 @@ impl Many {
     }
 
     /// Fails if the process' own identity has done anything but assume roles.
-    async fn ensure_base_only_assumes(&self) -> Result<()> {
+    pub(crate) async fn ensure_base_only_assumes(&self) -> Result<()> {
         let mut calls = self.env.oracle().journal(0).await?;
         calls.retain(|call| call.principal == BASE.arn());
         ensure!(
@@ -139,14 +152,14 @@ impl Many {
         Ok(())
     }
 
-    async fn stop(self) -> Result<()> {
+    pub(crate) async fn stop(self) -> Result<()> {
         self.ho.stop().await?;
         self.cpo.stop().await
     }
 }
 
 /// The operator's entry for a cluster.
-fn entry(cluster: &AwsHostedCluster) -> Value {
+pub(crate) fn entry(cluster: &AwsHostedCluster) -> Value {
     let aws = json!({"roleARN": role(cluster.name()), "vpcIDs": [cluster.vpc()], "hostedZoneIDs": [cluster.zone()]});
     json!({"namespace": NAMESPACE, "names": [cluster.name()], "aws": aws})
 }
@@ -160,7 +173,7 @@ fn credentials(env: &AwsEnv, identity: Identity) -> Result<PathBuf> {
 }
 
 /// A cluster whose endpoint service lets its role in.
-fn cluster(name: &str) -> AwsHostedCluster {
+pub(crate) fn cluster(name: &str) -> AwsHostedCluster {
     AwsHostedCluster::new(name).with_platform(json!({"additionalAllowedPrincipals": [role(name)]}))
 }
 
