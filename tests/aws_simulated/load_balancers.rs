@@ -7,7 +7,7 @@ use hyperlink::aws::cloud::Aws;
 use hyperlink::aws::kinds::Kind;
 use hyperlink::aws::slot::Slot;
 use hyperlink::engine::client::Reconcile;
-use hyperlink::engine::cloud::Cloud;
+use hyperlink::engine::cloud::{Cloud, Key as _};
 use hyperlink::engine::resource::{Observed, Progress};
 use rstest::rstest;
 use serde_json::json;
@@ -52,7 +52,9 @@ async fn clusters_that_wait_for_load_balancers_share_the_calls(#[case] missing: 
 /// Polls a load balancer nine times. Returns how often it was not ready.
 async fn poll_until_ready(ho: &Process, slot: Slot) -> Option<usize> {
     for poll in 0..9 {
-        let observed = ho.observe(Reconcile::begin(), Kind::LoadBalancer, &slot).await;
+        // Each cluster has calls of its own.
+        let reconcile = Reconcile::begin().on_behalf_of(slot.name());
+        let observed = ho.observe(reconcile, Kind::LoadBalancer, &slot).await;
         if let Observed::Found(body) = observed
             && Aws::progress(&body) == Progress::Ready
         {

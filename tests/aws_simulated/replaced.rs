@@ -100,7 +100,6 @@ async fn older_endpoint_of_another_cluster_hides_no_own_one() {
     desired.client_token = token("own");
     let found = Process::cpo(&path.aws).present(&desired).await;
     assert_eq!(Aws::instance(&found), Aws::instance(&path.endpoint));
-    assert_eq!(found["Candidates"][0]["Id"], OTHERS_ID);
     assert_eq!(path.aws.writes(), Vec::<String>::new());
 }
 

@@ -67,8 +67,8 @@ fn policies_allow_what_the_program_can_send() -> Result<()> {
     Ok(())
 }
 
-/// The statements of a shipped policy: which actions it allows on which resource.
-fn statements(role: &str) -> Result<BTreeMap<String, Vec<String>>> {
+/// Which actions a shipped policy allows on which resource.
+fn allowed_on(role: &str) -> Result<BTreeMap<String, Vec<String>>> {
     let path = e2e::repository().join(format!("docs/aws/role-{role}.json"));
     let mut policy: Value = serde_json::from_str(&std::fs::read_to_string(path)?)?;
     let version = policy["Version"].take();
@@ -94,10 +94,10 @@ fn shipped_policies_are_hypershifts_own() -> Result<()> {
     let actions = |list: &[&str]| list.iter().copied().map(str::to_owned).collect::<Vec<_>>();
     let everywhere = |list: &[&str]| ("*".to_owned(), actions(list));
     let ho = BTreeMap::from([everywhere(&OF_HYPERSHIFTS_OPERATOR)]);
-    assert_eq!(statements("ho")?, ho);
+    assert_eq!(allowed_on("ho")?, ho);
     let zone = "arn:aws:route53:::hostedzone/ZONE-ID".to_owned();
     let cpo = BTreeMap::from([everywhere(&OF_CONTROL_PLANE_OPERATOR), (zone, actions(&IN_THE_ZONE))]);
-    assert_eq!(statements("cpo")?, cpo);
+    assert_eq!(allowed_on("cpo")?, cpo);
     Ok(())
 }
 

@@ -300,11 +300,16 @@ impl AwsError {
 
 impl fmt::Display for AwsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let advice = self.advice();
-        write!(f, "{}: {advice}", self.code)?;
-        match self.action {
-            Some(action) if advice == POLICIES => write!(f, " for {}:{}", action.service().label(), action.name()),
-            _ => Ok(()),
+        match self.action.filter(|_| self.advice() == POLICIES) {
+            Some(action) => {
+                let (service, action) = (action.service().label(), action.name());
+                write!(
+                    f,
+                    "{}: check the policies of the identity for {service}:{action}",
+                    self.code
+                )
+            }
+            None => write!(f, "{}: {}", self.code, self.advice()),
         }
     }
 }

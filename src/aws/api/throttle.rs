@@ -111,7 +111,11 @@ impl Throttle {
         let wait = FIRST_WAIT
             .saturating_mul(1 << in_a_row.min(8))
             .min(bucket.longest_wait());
-        let until = now + wait.mul_f64(1.0 + chance());
+        // The longer the wait, the less of it need be left to chance.
+        let until = now
+            + wait
+                .mul_f64(1.0 + chance())
+                .min(LONGEST_WAIT.mul_f64(1.0 + 0.2 * chance()));
         let held = State {
             began: now,
             until,
@@ -175,7 +179,10 @@ mod tests {
         let bucket = bucket("1", Action::CreateSecurityGroup);
         for least in [30, 60, 120, 240, 300, 300] {
             let hold = throttle.note_throttled(&bucket, now, now);
-            assert!((secs(least)..=secs(least) * 2).contains(&hold), "{hold:?}");
+            assert!(
+                (secs(least)..=(secs(least) * 2).min(secs(360))).contains(&hold),
+                "{hold:?}"
+            );
             now += hold;
         }
         throttle.note_answered(&bucket, now);

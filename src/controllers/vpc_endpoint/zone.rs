@@ -81,14 +81,14 @@ pub(super) fn find(
 /// list suffices only after such a write: reads and lists may be behind together.
 pub(super) fn is_gone(basis: Basis<'_>, account: &Scope, zone: &str, names: &[&str]) -> Result<bool, Needs> {
     let slot = Slot::records(account, zone, names);
-    let is_told = match basis.facts.reads.get(&slot) {
+    let is_written = match basis.facts.reads.get(&slot) {
         Some(Observed::WriteFailed(error)) if error.code == NO_SUCH_ZONE => true,
         Some(Observed::ReadFailed(error)) if error.class == Class::Denied => false,
         Some(Observed::Absent) if had_records(basis.cr, zone) => false,
         _ => return Ok(false),
     };
     let lists = basis.facts.hosted_zones(account)?.as_ref();
-    let is_missing = |lists: &Arc<ZoneLists>| match is_told {
+    let is_missing = |lists: &Arc<ZoneLists>| match is_written {
         true => !lists.shows(zone),
         false => lists.lack(zone),
     };

@@ -31,7 +31,7 @@ async fn stripped_finalizer_leaves_neither_group_nor_records() {
 
 /// The same where nothing but role `cpo` knows whose the path is: its endpoint service stays, as nothing proves more.
 #[tokio::test(start_paused = true)]
-async fn guests_side_goes_though_nothing_names_the_cluster() {
+async fn guests_side_is_deleted_though_nothing_names_it() {
     let mut life = Life::new();
     life.until_available().await;
     life.cluster.remove(HOSTED);

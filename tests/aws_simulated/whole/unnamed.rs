@@ -70,7 +70,8 @@ async fn tagged_service_stays_only_if_the_other_one_has_it(#[case] named: Option
         "acceptance_required": false, "principals": [], "tags": tags});
     life.aws.aws().put_resource(now, OTHER_ARN, balancer).unwrap();
     life.aws.aws().put_resource(now, OTHER_SERVICE, service).unwrap();
-    let metadata = json!({"name": "kube-apiserver-private", "namespace": NAMESPACE, "uid": "other"});
+    let metadata = json!({"name": "kube-apiserver-private", "namespace": NAMESPACE, "uid": "other",
+        "finalizers": [HO_FINALIZER]});
     if let Some(named) = named {
         let mut other = life.cluster.get(CR).unwrap();
         other["metadata"] = metadata.clone();
