@@ -50,6 +50,20 @@ fn endpoint_without_its_records_is_not_available() {
     assert!(!report.fields.contains_key("dnsNames"));
 }
 
+#[rstest]
+#[case::shown(&["api.example.hypershift.local"], Some(Value::Null))]
+#[case::not_shown(&[], None)]
+fn names_that_have_no_record_any_more_are_not_shown(#[case] shown: &[&str], #[case] expected: Option<Value>) {
+    let mut sample = Sample::ready();
+    sample.cr.status.as_mut().unwrap().dns_names = shown.iter().map(ToString::to_string).collect();
+    let mut decision = build(sample.basis()).unwrap();
+    decision.steps.retain(|step| step.kind != Kind::Records);
+    let outcomes = vec![Outcome::Nothing; decision.steps.len()];
+    let report = after_build(&sample.cr, &decision, &outcomes);
+    assert_eq!(report.fields.get("dnsNames"), expected.as_ref());
+    assert_eq!(report.conditions[0].status, Status::True);
+}
+
 #[test]
 fn ids_stay_while_aws_cannot_be_read() {
     let mut sample = Sample::ready();
