@@ -32,8 +32,6 @@ pub enum Change {
     NoRecord,
     /// The security group lets nobody in.
     Rules,
-    /// The endpoint service lets nobody connect.
-    Principals,
     /// The only resource of this kind is deleted.
     Deleted(&'static str),
 }
@@ -158,11 +156,6 @@ impl Stage for AwsStage {
                 Change::Deleted("vpc-endpoint"),
             ),
             drift(
-                "heal: the endpoint service lets nobody connect",
-                "heal: principals are removed",
-                Change::Principals,
-            ),
-            drift(
                 "heal: the endpoint service is deleted",
                 "heal: endpoint service is deleted",
                 Change::Deleted("vpc-endpoint-service"),
@@ -184,10 +177,6 @@ impl Stage for AwsStage {
             Change::NoRecord => {
                 self.change_records(|records, api| records.retain(|record| record["name"] != *api))
                     .await
-            }
-            Change::Principals => {
-                let arn = self.arn("vpc-endpoint-service").await?;
-                self.patch(&arn, |service| service["principals"] = json!([])).await
             }
             Change::Rules => {
                 let arn = self.arn("security-group").await?;

@@ -44,7 +44,6 @@ fn life_on_aws_is_shown_with_times_and_calls() {
             ("heal a record", 1),
             ("heal: record is deleted", 1),
             ("heal: rule is revoked", 1),
-            ("heal: principals are removed", 1),
             ("heal: endpoint is deleted", 3),
             ("heal: endpoint service is deleted", 6),
         ] {
