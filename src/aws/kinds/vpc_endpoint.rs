@@ -79,7 +79,7 @@ pub fn all_shown(body: &Value) -> impl Iterator<Item = &Value> + Clone {
 }
 
 /// Whether only another endpoint can come to be connected.
-fn is_lost(body: &Value) -> bool {
+pub fn is_lost(body: &Value) -> bool {
     matches!(state(body).as_str(), "rejected" | "failed" | "expired")
 }
 
@@ -174,8 +174,8 @@ impl SubnetChange {
     /// The next change on the way from what was read to the body of a put; none if all are as desired.
     ///
     /// An endpoint has one subnet in a zone, so that one can be added only where none is. Zones that have none yet come
-    /// first, and subnets whose zone is not known one by one; then one subnet is removed, for which another is added. The
-    /// only one is swapped in one call.
+    /// first, and subnets whose zone is not known one by one; then one subnet is removed, for which another is added.
+    /// The only one is swapped in one call.
     pub fn next(found: &Value, body: &Value) -> Option<Self> {
         let zone = |subnet: &str| body["SubnetZones"][subnet].as_str();
         let (current, desired) = (texts(found, "SubnetIds"), texts(body, "SubnetIds"));

@@ -9,20 +9,19 @@ use crate::aws::cloud::{Aws, Observed};
 use crate::aws::kinds::Kind;
 use crate::aws::kinds::further_endpoint::FurtherEndpoint;
 use crate::aws::kinds::records::Records;
-use crate::aws::kinds::vpc_endpoint::{VpcEndpoint, all_shown, dns_name};
+use crate::aws::kinds::vpc_endpoint::{VpcEndpoint, all_shown, dns_name, is_lost};
 use crate::aws::slot::Slot;
 use crate::controllers::aws::{Needs, Step};
 use crate::engine::cloud::Cloud;
 use crate::engine::plan::ensure_absent;
 use crate::engine::resource::Owned;
-use crate::engine::resource::Progress;
 use crate::hypershift::aws::intent::CpoIntent;
 use crate::runtime::event::{Event, What};
 
-/// The id of the endpoint that is kept where AWS shows several of the cluster's: the one to which the records lead, if it
-/// is available, because resolvers know it for minutes after a change; else the one that the status shows; else that
-/// which is recorded; else the one to which the records lead. One that has failed is kept only if no other is available.
-/// None leaves the choice to the endpoints' states and ages.
+/// The id of the endpoint that is kept where AWS shows several of the cluster's: the one to which the records lead, if
+/// it is available, because resolvers know it for minutes after a change; else the one that the status shows; else that
+/// which is recorded; else the one to which the records lead. One that has failed is kept only if no other is
+/// available. None leaves the choice to the endpoints' states and ages.
 pub(super) fn kept(
     basis: Basis<'_>,
     recorded: &CpoIntent,
@@ -35,9 +34,10 @@ pub(super) fn kept(
     if own.len() < 2 {
         return Ok(None);
     }
-    let is_available = |body: &&Value| Aws::progress(body) == Progress::Ready;
+    let is_available = |body: &&Value| state(body) == "available";
+    let is_usable = |body: &&Value| !is_lost(body) && state(body) != "deleting";
     let usable = match own.iter().any(&is_available) {
-        true => own.into_iter().filter(|body| !is_lost(body)).collect(),
+        true => own.into_iter().filter(is_usable).collect(),
         false => own,
     };
     let served = match records {
@@ -52,11 +52,6 @@ pub(super) fn kept(
         .or_else(|| named.filter_map(with_id).next())
         .or(served);
     Ok(kept.map(|body| Aws::instance(body).to_owned()))
-}
-
-/// Whether an endpoint goes, or has failed.
-fn is_lost(body: &Value) -> bool {
-    matches!(Aws::progress(body), Progress::Failed | Progress::Deleting)
 }
 
 /// The endpoint to which the records lead.
@@ -79,8 +74,8 @@ fn shown_id(cr: &AWSEndpointService) -> Option<&str> {
 }
 
 impl Building<'_> {
-    /// Adds the steps that delete the cluster's further endpoints, once the path leads through the one that is kept, and
-    /// reports those that stay.
+    /// Adds the steps that delete the cluster's further endpoints, once the path leads through the one that is kept,
+    /// and reports those that stay.
     pub(super) fn delete_further(&mut self, slot: &Slot) -> Result<(), Stop> {
         let Self { basis, guest, .. } = *self;
         let decision = &mut self.decision;
@@ -183,6 +178,19 @@ mod tests {
         sample
     }
 
+    /// The same where both are certainly the cluster's, in these states: the one in the status, and the second.
+    fn with_own_second(states: [&str; 2]) -> Sample {
+        let mut sample = Sample::ready();
+        let (mut first, mut shown) = (endpoint(states[0]), second(&own_tags()));
+        first["Tags"] = own_tags();
+        shown["State"] = json!(states[1]);
+        sample.shows(further_slot(ENDPOINT), first.clone());
+        sample.shows(further_slot(SECOND), shown.clone());
+        shown["Candidates"] = json!([first]);
+        sample.shows(endpoint_slot(SERVICE), shown);
+        sample
+    }
+
     fn deleted(decision: &Decision) -> Vec<&Slot> {
         let deletes = decision.steps.iter().filter(|step| step.verb == Verb::Delete);
         deletes.map(|step| &step.key).collect()
@@ -229,16 +237,12 @@ mod tests {
     }
 
     /// Resolvers know the name of the endpoint that serves for minutes.
-    #[test]
-    fn endpoint_that_serves_is_kept_whatever_the_status_shows() {
-        let mut sample = with_second(&own_tags());
+    #[rstest]
+    #[case::beside_an_available_one("available")]
+    #[case::beside_a_pending_one("pending")]
+    fn endpoint_that_serves_is_kept_whatever_the_status_shows(#[case] other: &str) {
+        let mut sample = with_own_second([other, "available"]);
         sample.shows(records_slot(ZONE), records(SECOND_NAME));
-        let mut first = endpoint("available");
-        first["Tags"] = own_tags();
-        sample.shows(further_slot(ENDPOINT), first.clone());
-        let mut shown = second(&own_tags());
-        shown["Candidates"] = json!([first]);
-        sample.shows(endpoint_slot(SERVICE), shown);
         let decision = build(sample.basis()).unwrap();
         assert_eq!(deleted(&decision), [&further_slot(ENDPOINT)]);
         assert!(!decision.step(Kind::Records).unwrap().writes(), "{decision:?}");
@@ -248,13 +252,8 @@ mod tests {
     #[case::pending("pending")]
     #[case::rejected("rejected")]
     fn nothing_is_deleted_before_the_records_lead_elsewhere(#[case] state: &str) {
-        let mut sample = with_second(&own_tags());
+        let mut sample = with_own_second(["available", state]);
         sample.shows(records_slot(ZONE), records(SECOND_NAME));
-        let mut shown = second(&own_tags());
-        shown["State"] = json!(state);
-        sample.shows(further_slot(SECOND), shown.clone());
-        shown["Candidates"] = json!([endpoint("available")]);
-        sample.shows(endpoint_slot(SERVICE), shown);
         let decision = build(sample.basis()).unwrap();
         assert_eq!(deleted(&decision), Vec::<&Slot>::new());
         assert!(decision.step(Kind::Records).unwrap().writes(), "{decision:?}");
@@ -264,16 +263,10 @@ mod tests {
     #[case::first(DNS_NAME, SECOND)]
     #[case::second(SECOND_NAME, ENDPOINT)]
     fn without_a_status_the_records_decide_which_is_kept(#[case] target: &str, #[case] expected: &str) {
-        let mut sample = with_second(&own_tags());
+        let mut sample = with_own_second(["available", "available"]);
         sample.cr.status.as_mut().unwrap().endpoint_id = None;
         sample.has_zones(&[(ZONE, "example.hypershift.local")]);
         sample.shows(records_slot(ZONE), records(target));
-        let mut first = endpoint("available");
-        first["Tags"] = own_tags();
-        sample.shows(further_slot(ENDPOINT), first.clone());
-        let mut shown = second(&own_tags());
-        shown["Candidates"] = json!([first]);
-        sample.shows(endpoint_slot(SERVICE), shown);
         assert_eq!(deleted(&build(sample.basis()).unwrap()), [&further_slot(expected)]);
     }
 
