@@ -1,7 +1,7 @@
 //! AWS's answers: any input is an error of bounded size, or an answer of bounded length.
 //!
-//! An input is text. Its first line is a call and a status, as in `endpoints 200`, and the rest is the body of the answer
-//! to each request.
+//! An input is text. Its first line is a call and a status, as in `endpoints 200`, and the rest is the body of the
+//! answer to each request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -64,8 +64,8 @@ impl Cloud for Aws {
     ///
     /// Source: <https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html>
     const MISSED: Duration = Duration::from_secs(10);
-    /// How long reads have to find nothing until a resource is gone for certain that no read has ever shown: as long as a
-    /// create may be under way, and then be hidden from describe calls, a minute each.
+    /// How long reads have to find nothing until a resource is gone for certain that no read has ever shown: as long as
+    /// a create may be under way, and then be hidden from describe calls, a minute each.
     ///
     /// Source: <https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html>
     const GONE_FOR: Duration = Duration::from_secs(120);

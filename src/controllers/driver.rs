@@ -198,8 +198,9 @@ async fn patch_object<R: ServedResource>(
 
 /// When the next reconcile is due: when the first resource is due to be read again, or as the decision says.
 ///
-/// A resource that was not read because it waits for another one, or its caller has no call left, does not count: it would
-/// always be due. What only a parent shows counts by itself, not by its parent: if its removal was refused, it is due earlier.
+/// A resource that was not read because it waits for another one, or its caller has no call left, does not count: it
+/// would always be due. What only a parent shows counts by itself, not by its parent: if its removal was refused, it is
+/// due earlier.
 pub fn requeue<R: ServedResource>(cx: &Context<R>, decision: &Decision<R::Cloud>, now: Instant) -> Requeue {
     let steps = decision.steps.iter();
     let is_of_caller = |step: &&Step<R::Cloud>| matches!(&step.why, Why::Unread(error) if error.is_of_caller());

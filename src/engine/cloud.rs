@@ -36,8 +36,8 @@ pub trait Cloud: Debug + Default + Clone + Copy + PartialEq + Eq + Send + Sync +
     const PAGE: usize;
     /// How long after the first read that does not find what was there a second one has to confirm that.
     const MISSED: Duration = MISSED;
-    /// How long reads have to find nothing until what no read has ever shown is gone for certain. Longer than a create that
-    /// was not answered may take, and then be hidden.
+    /// How long reads have to find nothing until what no read has ever shown is gone for certain. Longer than a create
+    /// that was not answered may take, and then be hidden.
     const GONE_FOR: Duration = GONE_FOR;
     /// Whether a write that was not answered may show so late that earlier reads do not prove an absence.
     const LOST_WRITES_SHOW_LATE: bool = false;

@@ -134,8 +134,8 @@ impl<C: Cloud, A: CloudClient<C>> Reader<'_, C, A> {
         known
     }
 
-    /// Notes that a read of what is known was not sent, for a later reconcile that waits. One that waits and verifies has
-    /// no use for it.
+    /// Notes that a read of what is known was not sent, for a later reconcile that waits. One that waits and verifies
+    /// has no use for it.
     fn note_passed_over(&self, key: &C::Key) {
         if self.reconcile.urgency != Urgency::Verification {
             self.observations.passed_over(key);

@@ -24,8 +24,8 @@ use crate::azure::kinds::private_link_service::quota::CountedService;
 
 pub use quotas::QuotasOfAws;
 
-/// The most series of conditions that are not True in one namespace, the oldest first. The decisive ones, which the alert
-/// uses, do not count and have no limit.
+/// The most series of conditions that are not True in one namespace, the oldest first. The decisive ones, which the
+/// alert uses, do not count and have no limit.
 const MOST: usize = 32;
 
 /// The most custom resources under deletion that one namespace shows by name, those that have waited longest.

@@ -1,7 +1,7 @@
 //! A simulated AWS for private paths: PrivateLink, security groups, load balancers, Route 53, STS.
 //!
-//! [`SimulatedAws`] is the state machine; everything that touches a socket is around it. [`cloud_controller`] gives a cluster's
-//! Services load balancers of it.
+//! [`SimulatedAws`] is the state machine; everything that touches a socket is around it. [`cloud_controller`] gives a
+//! cluster's Services load balancers of it.
 
 pub mod cloud_controller;
 mod ec2;

@@ -1,6 +1,6 @@
 //! Stand-ins for HyperShift's own controllers of private paths, which are written in Go. They write to Kubernetes and
-//! to Azure or AWS what the Go controllers write, in the same form and order. They know nothing of Hyperlink and do not follow
-//! its rules.
+//! to Azure or AWS what the Go controllers write, in the same form and order. They know nothing of Hyperlink and do not
+//! follow its rules.
 //!
 //! Failures that no other controller can observe are left out. One number divides all intervals of the Go controllers,
 //! so that minutes pass in seconds. The times that Azure asks to wait stay, so that a reconcile takes as many polls as

@@ -176,37 +176,19 @@ fn their_controllers_alone_write_records_for_ever() {
     });
 }
 
-#[test]
-fn their_management_side_with_our_guest_side() {
-    scenario(life(AwsHostedCluster::new("our-cpo"), Role::Cpo, Role::Ho));
-}
-
-#[test]
-fn our_management_side_with_their_guest_side() {
-    scenario(life(AwsHostedCluster::new("our-ho"), Role::Ho, Role::Cpo));
-}
-
-#[test]
-fn their_management_side_with_our_guest_side_for_two() {
-    let cluster = AwsHostedCluster::new("our-cpo-two").with_own_api_server();
+#[rstest]
+#[case::one(AwsHostedCluster::new("our-cpo"))]
+#[case::two(AwsHostedCluster::new("our-cpo-two").with_own_api_server())]
+#[case::in_a_shared_vpc(AwsHostedCluster::new("our-cpo-shared").with_shared_vpc())]
+fn their_management_side_with_our_guest_side(#[case] cluster: AwsHostedCluster) {
     scenario(life(cluster, Role::Cpo, Role::Ho));
 }
 
-#[test]
-fn our_management_side_with_their_guest_side_for_two() {
-    let cluster = AwsHostedCluster::new("our-ho-two").with_own_api_server();
-    scenario(life(cluster, Role::Ho, Role::Cpo));
-}
-
-#[test]
-fn their_management_side_with_our_guest_side_in_a_shared_vpc() {
-    let cluster = AwsHostedCluster::new("our-cpo-shared").with_shared_vpc();
-    scenario(life(cluster, Role::Cpo, Role::Ho));
-}
-
-#[test]
-fn our_management_side_with_their_guest_side_in_a_shared_vpc() {
-    let cluster = AwsHostedCluster::new("our-ho-shared").with_shared_vpc();
+#[rstest]
+#[case::one(AwsHostedCluster::new("our-ho"))]
+#[case::two(AwsHostedCluster::new("our-ho-two").with_own_api_server())]
+#[case::in_a_shared_vpc(AwsHostedCluster::new("our-ho-shared").with_shared_vpc())]
+fn our_management_side_with_their_guest_side(#[case] cluster: AwsHostedCluster) {
     scenario(life(cluster, Role::Ho, Role::Cpo));
 }
 

@@ -49,8 +49,8 @@ impl Bucket {
         }
     }
 
-    /// The longest hold. An endpoint is created once for each cluster, and AWS allows an account one in three seconds: of a
-    /// hundred processes that wait for that, those that wait longer leave it unused.
+    /// The longest hold. An endpoint is created once for each cluster, and AWS allows an account one in three seconds:
+    /// of a hundred processes that wait for that, those that wait longer leave it unused.
     fn longest_wait(&self) -> Duration {
         match self.action {
             Some(Action::CreateVpcEndpoint) => FIRST_WAIT,

@@ -73,8 +73,8 @@ impl Accounts {
         &self.own
     }
 
-    /// The calls to an account. Another one than the process' own is not called without a role, none by a role of another
-    /// one, and none in another region than that of the process.
+    /// The calls to an account. Another one than the process' own is not called without a role, none by a role of
+    /// another one, and none in another region than that of the process.
     pub fn calls(&self, scope: &Scope) -> Result<Arc<Calls>, AwsError> {
         let caller = scope.role.as_ref().map_or(&*self.own, RoleArn::account);
         if caller != scope.account {
@@ -117,8 +117,8 @@ impl Accounts {
         SessionCache::of_role(self.connection.clone(), base, role.clone(), SESSION_NAME)
     }
 
-    /// The subnets that AWS has refused lately for the endpoint in a slot, each with AWS's code, and an empty id if it has
-    /// refused several together.
+    /// The subnets that AWS has refused lately for the endpoint in a slot, each with AWS's code, and an empty id if it
+    /// has refused several together.
     pub fn refused_subnets(&self, slot: &Slot) -> BTreeMap<String, String> {
         let calls = self.calls(slot.scope());
         calls.map(|calls| calls.refused_subnets(slot)).unwrap_or_default()

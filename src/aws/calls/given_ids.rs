@@ -1,5 +1,5 @@
-//! The ids that AWS gave, by slot. Those that AWS has shown are kept apart from those that are only recorded: anybody may
-//! have written these, so that they are read, and never written.
+//! The ids that AWS gave, by slot. Those that AWS has shown are kept apart from those that are only recorded: anybody
+//! may have written these, so that they are read, and never written.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -103,8 +103,8 @@ impl GivenIds {
         forget_gone(&mut all, now);
     }
 
-    /// Notes a read that showed the resource with this id, with or without tags. Returns what that says: whoever made it,
-    /// this process or an earlier one, created it with tags.
+    /// Notes a read that showed the resource with this id, with or without tags. Returns what that says: whoever made
+    /// it, this process or an earlier one, created it with tags.
     pub(super) fn note_tags(&self, slot: &Slot, id: &str, has_tags: bool, now: Instant) -> TagsShown {
         let mut all = self.all();
         let ids = all.entry(slot.clone()).or_default();
@@ -136,8 +136,8 @@ impl GivenIds {
         self.all().remove(slot);
     }
 
-    /// Notes that a read did not find the resource, and forgets the ids of those that are gone for long: a read by filter
-    /// alone does not prove that, so that an id is kept for the next one.
+    /// Notes that a read did not find the resource, and forgets the ids of those that are gone for long: a read by
+    /// filter alone does not prove that, so that an id is kept for the next one.
     pub(super) fn note_missed(&self, slot: &Slot, now: Instant) {
         let mut all = self.all();
         if let Some(ids) = all.get_mut(slot) {

@@ -98,8 +98,8 @@ impl Calls {
         self.ids.note_recorded(slot, id, Instant::now());
     }
 
-    /// The subnets that AWS has refused lately for the endpoint in a slot, each with AWS's code, and an empty id if it has
-    /// refused several together.
+    /// The subnets that AWS has refused lately for the endpoint in a slot, each with AWS's code, and an empty id if it
+    /// has refused several together.
     pub fn refused_subnets(&self, slot: &Slot) -> BTreeMap<String, String> {
         self.sent_changes.refused(slot, Instant::now())
     }

@@ -18,8 +18,8 @@ const SHOWS_LATE: Duration = Duration::from_secs(60);
 /// How long a subnet is left out that AWS has refused: the load balancer may come to its zone.
 const REFUSED_FOR: Duration = Duration::from_secs(900);
 
-/// How long it is left out at first where it is needed for an endpoint at all, twice as long each time: the code that AWS
-/// refuses it with has other causes too.
+/// How long it is left out at first where it is needed for an endpoint at all, twice as long each time: the code that
+/// AWS refuses it with has other causes too.
 const FIRST_REFUSED_FOR: Duration = Duration::from_secs(60);
 
 /// The most subnets of one endpoint that are remembered: more than a custom resource names at a time.
@@ -117,7 +117,8 @@ impl SentChanges {
         self.all(now).get(slot).is_some_and(|sent| sent.refused_swap.is_some())
     }
 
-    /// The subnets that AWS has refused lately, each with AWS's code, and an empty id if it has refused several together.
+    /// The subnets that AWS has refused lately, each with AWS's code, and an empty id if it has refused several
+    /// together.
     pub(super) fn refused(&self, slot: &Slot, now: Instant) -> BTreeMap<String, String> {
         let all = self.all(now);
         let refused = all.get(slot).into_iter().flat_map(|sent| &sent.refused);

@@ -90,7 +90,8 @@ impl Calls {
         Ok(live.filter(has_all).map(shown::vpc_endpoint).collect())
     }
 
-    /// Reads the endpoints in a VPC to an endpoint service, and now and then with them all others of the VPC, to count them.
+    /// Reads the endpoints in a VPC to an endpoint service, and now and then with them all others of the VPC, to count
+    /// them.
     async fn endpoints_of_vpc(
         &self,
         reconcile: Reconcile,

@@ -77,8 +77,8 @@ impl Route53 {
         self.0.pages(reconcile, request, records).await
     }
 
-    /// Reads the record of each of these names, whatever its type: a CNAME stands alone. Names next to each other in the
-    /// zone cost one request.
+    /// Reads the record of each of these names, whatever its type: a CNAME stands alone. Names next to each other in
+    /// the zone cost one request.
     ///
     /// # Errors
     /// AWS's. `NoSuchHostedZone`: there is no such zone.

@@ -46,8 +46,8 @@ const FAILED_LATELY: Duration = Duration::from_secs(600);
 /// Rule: D5 in `docs/compatibility.md`.
 const ZONES_HOLD: Duration = Duration::from_secs(20);
 
-/// How long a list of the endpoints of a deleted custom resource holds, which makes no more: as long as its security group
-/// is tried.
+/// How long a list of the endpoints of a deleted custom resource holds, which makes no more: as long as its security
+/// group is tried.
 ///
 /// Rule: X2 in `docs/compatibility.md`.
 const ENDPOINTS_HOLD: Duration = Duration::from_secs(600);

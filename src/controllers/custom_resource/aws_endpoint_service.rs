@@ -11,7 +11,7 @@ use crate::api::role::RolePart;
 use crate::api::{AWSEndpointService, ConditionType, Platform, Reason, Role};
 use crate::aws::cloud::Aws;
 use crate::aws::slot::Slot;
-use crate::hypershift::aws::ids::shown_id;
+use crate::hypershift::aws::ids::id_in_status;
 use crate::hypershift::conditions::NewCondition;
 
 impl CustomResource for AWSEndpointService {
@@ -23,8 +23,8 @@ impl CustomResource for AWSEndpointService {
     const EXPECTED_NAMES: &'static [&'static str] = &SERVICES;
     const READ_ANNOTATIONS: &'static [&'static str] = &READ_ANNOTATIONS;
 
-    /// HyperShift takes the finalizer of role `cpo` away when it believes that nobody can delete anything any more. What is
-    /// recorded is deleted all the same, as long as the custom resource is there.
+    /// HyperShift takes the finalizer of role `cpo` away when it believes that nobody can delete anything any more.
+    /// What is recorded is deleted all the same, as long as the custom resource is there.
     fn is_torn_down_by(&self, role: Role) -> bool {
         self.is_held_by(role) || (role == Role::Cpo && self.annotations().contains_key(CPO_INTENT))
     }
@@ -39,7 +39,7 @@ impl CustomResource for AWSEndpointService {
     }
 
     fn named(&self, slot: &Slot) -> String {
-        shown_id(self, slot).map_or_else(|| slot.to_string(), |id| format!("{id} {slot}"))
+        id_in_status(self, slot).map_or_else(|| slot.to_string(), |id| format!("{id} {slot}"))
     }
 
     fn condition_generation(&self) -> Option<i64> {

@@ -68,8 +68,8 @@ pub trait CustomResource:
         Self::finalizer(role).is_some_and(|finalizer| held_by(self, finalizer))
     }
 
-    /// Whether `role` tears down what it made for this object, once that is being deleted: while its finalizer is there,
-    /// and longer where others take the finalizer away before that is done.
+    /// Whether `role` tears down what it made for this object, once that is being deleted: while its finalizer is
+    /// there, and longer where others take the finalizer away before that is done.
     fn is_torn_down_by(&self, role: Role) -> bool {
         self.is_held_by(role)
     }

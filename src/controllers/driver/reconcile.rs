@@ -33,8 +33,8 @@ pub struct Driver<'a, C: CustomResourceReconciler> {
 }
 
 impl<'a, C: CustomResourceReconciler> Driver<'a, C> {
-    /// A driver of one reconcile, which `correlation` names in logs and calls. `inputs` are what Kubernetes shows around
-    /// the custom resource.
+    /// A driver of one reconcile, which `correlation` names in logs and calls. `inputs` are what Kubernetes shows
+    /// around the custom resource.
     pub fn new(controller: &'a C, cx: &'a Context<C::Object>, correlation: Uuid, inputs: &'a C::Inputs) -> Self {
         let reconcile = Reconcile {
             correlation,
@@ -90,8 +90,8 @@ impl<'a, C: CustomResourceReconciler> Driver<'a, C> {
         Ok(outcome::reported(cr, requeue, &report, &decision, &outcomes))
     }
 
-    /// What follows the steps of a build: when the next reconcile is due, and what is to be reported. Both may depend on
-    /// what was remembered, which may correct the decision.
+    /// What follows the steps of a build: when the next reconcile is due, and what is to be reported. Both may depend
+    /// on what was remembered, which may correct the decision.
     pub(super) fn built(&self, executed: &mut Executed<C::Object, C::Found>) -> (Requeue, Report) {
         let Self {
             controller, cx, inputs, ..

@@ -142,18 +142,17 @@ pub(super) fn named_load_balancers(cr: &AWSEndpointService) -> impl Iterator<Ite
     recorded.chain(named.cloned())
 }
 
-/// What was recorded in another account or region than the process calls now: reads there say so, in place of an absence
-/// here that proves nothing.
+/// What was recorded in another account or region than the process calls now: reads there say so, in place of an
+/// absence here that proves nothing.
 fn recorded_elsewhere(basis: Basis<'_>) -> Vec<Slot> {
     let recorded: Option<HoIntent> = intent::read(basis.cr.annotations().get(HO_INTENT));
-    let Some((recorded, scope)) = recorded.and_then(|recorded| Some((recorded.clone(), recorded.scope()?))) else {
+    let recorded = recorded.unwrap_or_default();
+    let scope = recorded.scope();
+    let Some(elsewhere) = scope.filter(|scope| !scope.is_same_place(&basis.settings.account)) else {
         return Vec::new();
     };
-    if scope.is_same_place(&basis.settings.account) {
-        return Vec::new();
-    }
     let names = recorded_load_balancers(recorded).filter(|name| is_name(name));
-    names.map(|name| Slot::endpoint_service(&scope, &name)).collect()
+    names.map(|name| Slot::endpoint_service(&elsewhere, &name)).collect()
 }
 
 /// The names in an intent: no more than this role records, because each is read.

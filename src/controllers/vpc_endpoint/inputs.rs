@@ -26,8 +26,8 @@ pub struct VpcEndpointInputs {
     pub guest: Result<Guest, Problem>,
     /// What the HostedCluster shows, where the process serves many control planes.
     pub vouched: Vouched,
-    /// The subnets that AWS has refused lately where nothing tells which it takes, each with AWS's code; an empty id for
-    /// several together.
+    /// The subnets that AWS has refused lately where nothing tells which it takes, each with AWS's code; an empty id
+    /// for several together.
     pub refused_subnets: BTreeMap<String, String>,
     /// Whether the path is not wanted any more: the control plane is being deleted, or is not private.
     pub is_unwanted: bool,

@@ -86,8 +86,8 @@ fn with_the_irremovable(
     chosen
 }
 
-/// Of these subnets those that are attached, and one more, until AWS has taken or refused each: it refuses the whole call
-/// for one whose zone another one has, or the endpoint service lacks.
+/// Of these subnets those that are attached, and one more, until AWS has taken or refused each: it refuses the whole
+/// call for one whose zone another one has, or the endpoint service lacks.
 fn one_more(
     mut chosen: ChosenSubnets,
     attached: &BTreeSet<String>,

@@ -2,8 +2,8 @@
 //! then the security group. Pure.
 //!
 //! It works from the control plane while that is there, and from the recorded intent and the status alike. These may be
-//! forged: an endpoint counts only in the cluster's VPC and to its endpoint service, a group only with name, VPC and tag,
-//! a record only if it leads to the endpoint.
+//! forged: an endpoint counts only in the cluster's VPC and to its endpoint service, a group only with name, VPC and
+//! tag, a record only if it leads to the endpoint.
 
 use std::collections::BTreeSet;
 
@@ -82,8 +82,8 @@ pub(super) fn teardown(basis: Basis<'_>) -> Result<Decision, Needs> {
     Ok(decision)
 }
 
-/// Why nothing is deleted: the operator's file does not allow what the control plane names, or what is recorded. Both may
-/// be forged.
+/// Why nothing is deleted: the operator's file does not allow what the control plane names, or what is recorded. Both
+/// may be forged.
 fn check_allowed(basis: Basis<'_>, remains: &Remains) -> Result<(), Problem> {
     const RECORDED: &str = "what was recorded";
     let scopes = match &basis.inputs.access {
@@ -140,8 +140,8 @@ fn is_surely_gone(basis: Basis<'_>, step: &Step) -> bool {
     step.gone() && basis.facts.surely_gone.contains(&step.key)
 }
 
-/// The endpoints with the tags of the custom resource that nothing names, in words for an Event. Whoever may write it may
-/// have named something else; but a cluster that was moved has its endpoint under another management cluster.
+/// The endpoints with the tags of the custom resource that nothing names, in words for an Event. Whoever may write it
+/// may have named something else; but a cluster that was moved has its endpoint under another management cluster.
 fn unnamed(basis: Basis<'_>, home: &Home) -> Result<Vec<String>, Needs> {
     let owned = owned_endpoint(&home.identity, (&home.account, &home.vpc), "", basis.cr);
     let asked = EndpointsOf {
@@ -259,7 +259,8 @@ fn vouched_identity(basis: Basis<'_>) -> Option<Identity> {
     basis.inputs.vouched.identity.clone()
 }
 
-/// The zones in which records may be: that which is recorded, else that which the status shows, and that which is given.
+/// The zones in which records may be: that which is recorded, else that which the status shows, and that which is
+/// given.
 fn zones(basis: Basis<'_>, homes: &[Home], recorded: &CpoIntent, shown: Option<String>) -> BTreeSet<(Scope, String)> {
     let account = homes.first().map(|home| &home.zone_account);
     let in_account = |zone: String| Some((account?.clone(), zone));

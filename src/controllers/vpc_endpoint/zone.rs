@@ -95,7 +95,8 @@ pub(super) fn is_gone(basis: Basis<'_>, account: &Scope, zone: &str, names: &[&s
     Ok(lists.is_ok_and(is_missing))
 }
 
-/// Whether the zone had the cluster's records, or was to have them and AWS did not take them, or it was found to be gone.
+/// Whether the zone had the cluster's records, or was to have them and AWS did not take them, or it was found to be
+/// gone.
 fn had_records(cr: &AWSEndpointService, zone: &str) -> bool {
     const REASONS: [Reason; 3] = [
         Reason::RecordsFailed,

@@ -74,8 +74,8 @@ impl Absence {
         self.never_there_since = None;
     }
 
-    /// Notes that it was not found. Returns the wait until the second read, `apart` after the first, that has to confirm
-    /// that; none if the absence counts already. `confirms`: also of what was never there.
+    /// Notes that it was not found. Returns the wait until the second read, `apart` after the first, that has to
+    /// confirm that; none if the absence counts already. `confirms`: also of what was never there.
     pub(super) fn note_missed(&mut self, apart: Duration, confirms: bool, now: Instant) -> Option<Duration> {
         if self.there || (confirms && self.gone_since.is_none()) {
             self.missed.get_or_insert(now);

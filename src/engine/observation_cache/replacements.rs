@@ -1,5 +1,5 @@
-//! Whether a resource that fails is replaced: one wrong read is no reason, and one that fails again and again is not worth
-//! a new one each time.
+//! Whether a resource that fails is replaced: one wrong read is no reason, and one that fails again and again is not
+//! worth a new one each time.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -21,8 +21,8 @@ pub(super) struct Replacements {
 }
 
 impl Replacements {
-    /// Notes that it is replaced. A row ends when there was no need for one for twice as long as the wait. `first` is the
-    /// time between the first two.
+    /// Notes that it is replaced. A row ends when there was no need for one for twice as long as the wait. `first` is
+    /// the time between the first two.
     pub(super) fn note(&mut self, first: Duration, now: Instant) {
         let wait = self.wait_after(first);
         let is_new_row = self
@@ -38,8 +38,8 @@ impl Replacements {
         next.checked_duration_since(now).filter(|wait| !wait.is_zero())
     }
 
-    /// Notes which have failed as a read shows. Returns the wait until the second read, `apart` after the first, that has
-    /// to confirm that of each; none if none has, or that counts already.
+    /// Notes which have failed as a read shows. Returns the wait until the second read, `apart` after the first, that
+    /// has to confirm that of each; none if none has, or that counts already.
     pub(super) fn note_read(&mut self, failed: &[&str], apart: Duration, now: Instant) -> Option<Duration> {
         self.failed_since.retain(|name, _| failed.contains(&&**name));
         for name in failed {

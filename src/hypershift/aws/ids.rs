@@ -51,7 +51,7 @@ pub fn endpoint_suffix(partition: Partition) -> String {
 }
 
 /// The id that the status shows of what fills a slot.
-pub fn shown_id<'a>(cr: &'a AWSEndpointService, slot: &Slot) -> Option<&'a str> {
+pub fn id_in_status<'a>(cr: &'a AWSEndpointService, slot: &Slot) -> Option<&'a str> {
     let status = cr.status.as_ref()?;
     let service = status.endpoint_service_name.as_deref();
     match slot.kind() {

@@ -76,7 +76,8 @@ async fn load_balancer_of_another_host_name_is_waited_for(#[case] is_service_gon
     life.is_replaced_whole(&host, &before, &empty).await;
 }
 
-/// A service that was published is not searched again: the ids in the ARN and in the host name tell that it is another's.
+/// A service that was published is not searched again: the ids in the ARN and in the host name tell that it is
+/// another's.
 #[tokio::test(start_paused = true)]
 async fn load_balancer_replaced_beside_its_service_is_noticed() {
     let mut life = Life::new();

@@ -155,9 +155,9 @@ fn is_throttled(call: &AwsCall) -> bool {
     call.code.as_deref().is_some_and(|code| CODES.contains(&code))
 }
 
-/// How many calls AWS throttled and the same caller sent again, to the letter, within 30 s. All processes of role CPO are
-/// one caller here, so that another action of another cluster counts for nothing, nor does the list of hosted zones,
-/// which names no cluster.
+/// How many calls AWS throttled and the same caller sent again, to the letter, within 30 s. All processes of role CPO
+/// are one caller here, so that another action of another cluster counts for nothing, nor does the list of hosted
+/// zones, which names no cluster.
 fn repeated_soon(calls: &[AwsCall]) -> f64 {
     let is_repeated = |at: usize| {
         let refused = &calls[at];
