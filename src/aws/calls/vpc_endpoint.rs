@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::endpoint_service::is_no_such_id;
 use super::{Calls, Written, accepted, client_token, not_sent, put_to, shown};
 
-use crate::api::error::AwsError;
+use crate::api::error::{AwsError, TOO_MANY_UNANSWERED};
 use crate::body::{Tags, tags, text, texts};
 use crate::cloud::Aws;
 use crate::ec2::{Endpoint, EndpointChanges, EndpointState, NewEndpoint, Selection, filter};
@@ -158,6 +158,7 @@ impl Calls {
         let modified = self.ec2.modify_endpoint(reconcile, &id, &changes).await;
         if let Err(WriteError::Failed(error)) = &modified
             && error.class == Class::Down
+            && error.code != TOO_MANY_UNANSWERED
         {
             // AWS may have taken it.
             self.sent_changes.note_taken(slot, changes.clone(), now);

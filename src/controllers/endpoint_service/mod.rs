@@ -37,6 +37,7 @@ use crate::controllers::driver::Driver;
 use crate::controllers::preview::{Fact, FinalizerChange};
 use crate::controllers::reconciler::CustomResourceReconciler;
 use crate::controllers::report::Report;
+use crate::hypershift::aws::ids::service_id;
 use crate::hypershift::cluster_index::ClusterIndex;
 use crate::hypershift::node_pools::NodePools;
 use crate::runtime::call::ReconcileError;
@@ -117,14 +118,16 @@ impl EndpointServiceController {
         }
     }
 
-    /// Notes that the status shows an endpoint service: that a new process does not find it has to be confirmed.
+    /// Notes which endpoint service the status shows: AWS is asked about it by its id, too.
     fn note_shown_service(&self, cx: &Context, cr: &AWSEndpointService, inputs: &EndpointServiceInputs) {
-        let status = cr.status.as_ref();
-        let is_shown = status.is_some_and(|status| status.endpoint_service_name.is_some());
-        if let (true, Ok(balancer)) = (is_shown, plan::load_balancer(cr, inputs, &self.settings)) {
+        let shown = cr
+            .status
+            .as_ref()
+            .and_then(|status| status.endpoint_service_name.as_deref());
+        let id = shown.and_then(|name| service_id(name, &self.settings.region));
+        if let (Some(id), Ok(balancer)) = (id, plan::load_balancer(cr, inputs, &self.settings)) {
             let slot = Slot::endpoint_service(&self.settings.account, &balancer.name);
-            let observations = &cx.cloud.observations;
-            observations.note_recorded(Kind::EndpointService, &slot, Instant::now());
+            cx.cloud.client.note_recorded(&slot, id);
         }
     }
 }

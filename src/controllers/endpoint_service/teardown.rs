@@ -78,7 +78,8 @@ fn add_unnamed(
     named: &BTreeSet<String>,
     decision: &mut Decision,
 ) -> Result<(), Needs> {
-    let is_over = |step: &Step| step.left() || basis.facts.surely_gone.contains(&step.key);
+    let is_here = |step: &Step| step.key.scope().is_same_place(&basis.settings.account);
+    let is_over = |step: &Step| !is_here(step) || step.left() || basis.facts.surely_gone.contains(&step.key);
     // Under a name that no Service of HyperShift has, no endpoint service was ever made.
     if !SERVICES.contains(&basis.cr.name_any().as_str()) || !decision.steps.iter().all(is_over) {
         return Ok(());

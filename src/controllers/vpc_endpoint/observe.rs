@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 use kube::ResourceExt;
-use tokio::time::Instant;
 
 use super::VpcEndpointController;
 use super::inputs::{Guest, Vouched, VpcEndpointInputs};
@@ -10,7 +9,6 @@ use super::plan::owned_group;
 use crate::api::hypershift::ClusterSpec;
 use crate::api::markers::CPO_INTENT;
 use crate::api::{AWSEndpointService, ClusterRef, HostedCluster, HostedControlPlane};
-use crate::aws::kinds::Kind;
 use crate::aws::region::Region;
 use crate::aws::slot::Slot;
 use crate::controllers::aws::access::Context;
@@ -120,13 +118,13 @@ fn note_recorded(cx: &Context, cr: &AWSEndpointService, slot: &Slot, recorded: O
     }
 }
 
-/// Notes that the status shows a security group: that a new process does not find it has to be confirmed.
+/// Notes which security group the status shows: AWS is asked about it by this id, too.
 fn note_shown_group(cx: &Context, cr: &AWSEndpointService, guest: &Guest) {
     let status = cr.status.as_ref();
-    if status.is_some_and(|status| status.security_group_id.is_some()) {
+    let shown = status.and_then(|status| status.security_group_id.as_deref());
+    if let Some(id) = shown.filter(|id| is_id("sg", id)) {
         let group = owned_group(&guest.identity, (&guest.account, &guest.vpc), cr);
-        let observations = &cx.cloud.observations;
-        observations.note_recorded(Kind::SecurityGroup, &group.slot, Instant::now());
+        cx.cloud.client.note_recorded(&group.slot, id);
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn after_build(cr: &AWSEndpointService, decision: &Decision, outcomes
     let named = endpoint.is_some_and(|step| carries(step) || step.ready().and_then(dns_name).is_some());
     let ready = named && records.is_none_or(|step| step.ready().is_some());
     let shows_names = cr.status.as_ref().is_some_and(|status| !status.dns_names.is_empty());
-    if ready && records.is_none() && shows_names {
+    if ready && records.is_none() && decision.problem.is_none() && shows_names {
         // HyperShift would delete these records with the custom resource.
         fields.insert("dnsNames".into(), Value::Null);
     }

@@ -31,11 +31,6 @@ impl Absence {
         self.gone_since = None;
     }
 
-    /// Notes that it is recorded to be there.
-    pub(super) fn note_recorded(&mut self) {
-        self.there = true;
-    }
-
     /// Notes that it counts as absent. `last` is what was observed before, and `deletes` whether this process was
     /// deleting it.
     pub(super) fn note_absent<C: Cloud>(&mut self, last: Option<&Observed<C>>, deletes: bool, now: Instant) {
@@ -119,23 +114,6 @@ mod tests {
         assert_eq!(missed(&mut absence, later), None);
         absence.note_absent(Some(&Observed::Pending), false, later);
         assert_eq!((absence.gone_since(), absence.never_there_since()), (Some(now), None));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_is_recorded_is_missed_before_it_was_read() {
-        let (mut absence, now) = (Absence::default(), Instant::now());
-        absence.note_recorded();
-        let missed = [0, 10].map(|second| absence.note_missed(MISSED, false, now + Duration::from_secs(second)));
-        assert_eq!(
-            missed,
-            [
-                Some(MISSED),
-                MISSED
-                    .checked_sub(Duration::from_secs(10))
-                    .filter(|wait| !wait.is_zero())
-            ]
-        );
-        assert!(!absence.was_there());
     }
 
     #[tokio::test(start_paused = true)]

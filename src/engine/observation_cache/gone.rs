@@ -57,16 +57,6 @@ impl<C: Cloud> ObservationCache<C> {
         self.edit(key, |entry| entry.note_missed(now)).flatten()
     }
 
-    /// Notes that the resource is recorded to be there. That the first read does not find it has to be confirmed then,
-    /// as of one that was there.
-    pub fn note_recorded(&self, kind: C::Kind, key: &C::Key, now: Instant) {
-        self.entries().entry(key.clone()).or_insert_with(|| {
-            let mut entry = CacheEntry::new(kind, now);
-            entry.observation.absence.note_recorded();
-            Box::new(entry)
-        });
-    }
-
     /// For how long every read has shown that the resource is not there; none if it was deleted or there before, or
     /// never read.
     pub fn absent_for(&self, key: &C::Key, now: Instant) -> Option<Duration> {

@@ -9,7 +9,7 @@ use crate::api::markers::aws::{CPO_FINALIZER, HO_FINALIZER};
 use crate::aws::api::error::AwsError;
 use crate::aws::cloud::Observed;
 use crate::aws::kinds::Kind;
-use crate::aws::slot::Slot;
+use crate::aws::slot::{Scope, Slot};
 use crate::controllers::aws::Step;
 use crate::controllers::aws::lists::ListNeed;
 use crate::controllers::endpoint_service::reports;
@@ -301,6 +301,28 @@ fn guests_side_is_waited_for_whosever_it_is() {
     assert!(decision.paused && !decision.nothing_left() && after == Some(Duration::from_secs(590)));
     let decision = teardown(sample.basis(), at("2026-01-01T00:10:00Z")).unwrap();
     assert!(decision.nothing_left() && decision.left_out.len() == 1);
+}
+
+/// The process has the keys of another account, say.
+#[test]
+fn what_was_recorded_elsewhere_is_not_taken_for_gone() {
+    let mut sample = deleted_as_junk();
+    let elsewhere = Scope::own("999988887777", "us-east-1");
+    let recorded = HoIntent {
+        account: elsewhere.account.clone(),
+        region: elsewhere.region.clone(),
+        load_balancer: NAME.to_owned(),
+        ..HoIntent::of(&identity())
+    };
+    record(&mut sample, &recorded);
+    let there = Slot::endpoint_service(&elsewhere, NAME);
+    let refused = AwsError::own(Class::Denied, "NoRoleForAccount");
+    sample.observes(there.clone(), Observed::ReadFailed(refused));
+    let decision = teardown(sample.basis(), soon()).unwrap();
+    assert!(!decision.nothing_left());
+    assert!(decision.steps.iter().any(|step| step.key == there && !step.writes()));
+    let here = decision.steps.iter().find(|step| step.verb == Verb::Delete);
+    assert!(here.is_some_and(|step| step.key == service()), "{:?}", decision.steps);
 }
 
 #[test]

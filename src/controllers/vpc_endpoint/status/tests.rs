@@ -1,3 +1,4 @@
+use kube::ResourceExt;
 use rstest::rstest;
 
 use super::*;
@@ -62,6 +63,18 @@ fn names_that_have_no_record_any_more_are_not_shown(#[case] shown: &[&str], #[ca
     let report = after_build(&sample.cr, &decision, &outcomes);
     assert_eq!(report.fields.get("dnsNames"), expected.as_ref());
     assert_eq!(report.conditions[0].status, Status::True);
+}
+
+#[test]
+fn names_stay_while_their_zone_is_not_found() {
+    let mut sample = Sample::ready();
+    sample.cr.annotations_mut().clear();
+    sample.cr.status.as_mut().unwrap().dns_zone_id = None;
+    sample.cr.status.as_mut().unwrap().dns_names = vec!["api.example.hypershift.local".to_owned()];
+    sample.has_zones(&[]);
+    let report = reported(&sample);
+    assert_eq!(report.conditions[0].reason, Reason::HostedZoneNotFound);
+    assert!(!report.fields.contains_key("dnsNames"), "{report:?}");
 }
 
 #[test]
