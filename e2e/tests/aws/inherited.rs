@@ -100,6 +100,7 @@ fn name_that_two_custom_resources_have_is_left_with_the_router() {
         let writes = both.takes_over().await?;
         ensure!(writes == ["ChangeResourceRecordSets"], "{writes:?}");
         ensure!(both.published_names(ROUTER).await? == json!([apps, api]));
+        ensure!(both.published_names(KUBE_API_SERVER).await? == Value::Null);
         both.delete().await
     });
 }

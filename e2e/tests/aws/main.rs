@@ -23,6 +23,7 @@ mod principals;
 mod subnets;
 mod take_over;
 mod throttled;
+mod values;
 
 use std::time::Duration;
 
