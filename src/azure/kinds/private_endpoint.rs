@@ -108,13 +108,20 @@ pub fn approval(body: &Value) -> Approval {
 pub fn address(body: &Value) -> Option<IpAddr> {
     let configurations = items(&body["properties"]["customDnsConfigs"]);
     let of_configurations = configurations.flat_map(|one| items(&one["ipAddresses"]));
+    parsed(of_configurations).chain(interface_addresses(body)).next()
+}
+
+/// The addresses of the endpoint's network interfaces, in Azure's order. Needs a body that was read with the network
+/// interfaces expanded.
+pub fn interface_addresses(body: &Value) -> impl Iterator<Item = IpAddr> {
     let interfaces = items(&body["properties"]["networkInterfaces"]);
-    let of_interfaces = interfaces
-        .flat_map(|interface| items(&interface["properties"]["ipConfigurations"]))
-        .map(|configuration| &configuration["properties"]["privateIPAddress"]);
-    let addresses = of_configurations.chain(of_interfaces).filter_map(Value::as_str);
-    let mut addresses = addresses.filter_map(|text| text.parse().ok());
-    addresses.next()
+    let configurations = interfaces.flat_map(|interface| items(&interface["properties"]["ipConfigurations"]));
+    parsed(configurations.map(|configuration| &configuration["properties"]["privateIPAddress"]))
+}
+
+fn parsed<'a>(addresses: impl Iterator<Item = &'a Value>) -> impl Iterator<Item = IpAddr> {
+    let texts = addresses.filter_map(Value::as_str);
+    texts.filter_map(|text| text.parse().ok())
 }
 
 fn items(list: &Value) -> impl Iterator<Item = &Value> {

@@ -5,7 +5,7 @@
 //! one for the token.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use azure_core::cloud::{CloudConfiguration, CustomConfiguration};
@@ -24,6 +24,7 @@ use futures::StreamExt;
 use hyperlink_engine::credential_cache::{Issued, Issuer};
 use secrecy::{ExposeSecret, SecretString};
 
+use crate::arm::auth::certificate;
 use crate::arm::auth::file::{self, CredentialsFile};
 use crate::arm::auth::{AuthError, AzureCloud, CredentialSource, Token};
 use crate::arm::https;
@@ -53,20 +54,21 @@ impl Credential {
         let built: azure_core::Result<Arc<dyn TokenCredential>> = match &self.source {
             CredentialSource::SecretFile { path } => {
                 let read = CredentialsFile::read(path)?;
-                let secret = Secret::new(read.secret.expose_secret().to_owned());
-                let options = ClientSecretCredentialOptions { client_options };
-                ClientSecretCredential::new(&read.tenant, read.client, secret, Some(options)).map(|built| built as _)
+                client_secret(&read.tenant, read.client, &read.secret, client_options)
+            }
+            CredentialSource::ClientSecret { tenant, client, secret } => {
+                client_secret(tenant, client.clone(), &secret.0, client_options)
+            }
+            CredentialSource::ClientCertificate { tenant, client, pem } => {
+                let audience = format!("{}/{tenant}/oauth2/v2.0/token", self.authority.trim_end_matches('/'));
+                let assertion = certificate::assertion(&pem.0, client, &audience, SystemTime::now())?;
+                client_assertion(tenant, client, assertion, client_options)
             }
             CredentialSource::WorkloadIdentity {
                 tenant,
                 client,
                 token_file,
-            } => {
-                let assertion = Assertion(file::federated_token(token_file)?);
-                let options = ClientAssertionCredentialOptions { client_options };
-                ClientAssertionCredential::new(tenant.clone(), client.clone(), assertion, Some(options))
-                    .map(|built| built as _)
-            }
+            } => client_assertion(tenant, client, file::federated_token(token_file)?, client_options),
             CredentialSource::ManagedIdentity { client_id } => {
                 ManagedIdentityCredential::new(Some(ManagedIdentityCredentialOptions {
                     user_assigned_id: client_id.clone().map(UserAssignedId::ClientId),
@@ -118,6 +120,28 @@ impl Credential {
     }
 }
 
+fn client_secret(
+    tenant: &str,
+    client: String,
+    secret: &SecretString,
+    client_options: ClientOptions,
+) -> azure_core::Result<Arc<dyn TokenCredential>> {
+    let secret = Secret::new(secret.expose_secret().to_owned());
+    let options = ClientSecretCredentialOptions { client_options };
+    ClientSecretCredential::new(tenant, client, secret, Some(options)).map(|built| built as _)
+}
+
+fn client_assertion(
+    tenant: &str,
+    client: &str,
+    assertion: SecretString,
+    client_options: ClientOptions,
+) -> azure_core::Result<Arc<dyn TokenCredential>> {
+    let options = ClientAssertionCredentialOptions { client_options };
+    let (tenant, client) = (tenant.to_owned(), client.to_owned());
+    ClientAssertionCredential::new(tenant, client, Assertion(assertion), Some(options)).map(|built| built as _)
+}
+
 #[async_trait]
 impl Issuer<Token> for Credential {
     async fn issue(&self) -> Result<Issued<Token>, AuthError> {
@@ -145,6 +169,8 @@ impl CredentialSource {
             Self::WorkloadIdentity { .. } => "check the tenant, the client id and the federated credential",
             Self::ManagedIdentity { .. } => "check that the identity is assigned to this machine",
             Self::AzureCli => "install it and run `az login`",
+            Self::ClientSecret { .. } => "check the tenant, the client id and the client secret",
+            Self::ClientCertificate { .. } => "check the tenant, the client id and the certificate",
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Reads no environment: everything is passed in. A secret leaves this module only inside a request to the authority.
 
 mod cache;
+mod certificate;
 mod cloud;
 mod credential;
 mod error;
@@ -14,5 +15,5 @@ pub use cache::{TokenCache, TokenState};
 pub use cloud::{AzureCloud, CloudError};
 pub use error::AuthError;
 pub use file::CredentialsFile;
-pub use source::CredentialSource;
-pub use token::{Token, TokenSource};
+pub use source::{CredentialSource, GivenSecret};
+pub use token::{NoIdentity, Token, TokenSource};

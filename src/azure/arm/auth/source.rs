@@ -1,8 +1,12 @@
-//! Which identity the process uses. Holds no secret, only where to find it.
+//! Which identity is used: that of the process, for which this says where its secret is, or one that is given with its
+//! secret.
 
+use std::fmt;
 use std::path::PathBuf;
 
-/// How the process proves who it is. The choice is explicit; no other source is tried if one fails.
+use secrecy::{ExposeSecret, SecretString};
+
+/// How an identity is proven. The choice is explicit; no other source is tried if one fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CredentialSource {
     /// A client secret in HyperShift's credentials file, which is read for each token.
@@ -27,4 +31,40 @@ pub enum CredentialSource {
     },
     /// The login of the `az` command, for development.
     AzureCli,
+    /// A client secret.
+    ClientSecret {
+        /// The tenant's id or domain.
+        tenant: String,
+        /// The application's client id.
+        client: String,
+        /// The secret.
+        secret: GivenSecret,
+    },
+    /// A certificate with its private key.
+    ClientCertificate {
+        /// The tenant's id or domain.
+        tenant: String,
+        /// The application's client id.
+        client: String,
+        /// Both as PEM.
+        pem: GivenSecret,
+    },
+}
+
+/// A secret that is given. `Debug` does not show it.
+#[derive(Clone)]
+pub struct GivenSecret(pub SecretString);
+
+impl PartialEq for GivenSecret {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.expose_secret() == other.0.expose_secret()
+    }
+}
+
+impl Eq for GivenSecret {}
+
+impl fmt::Debug for GivenSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GivenSecret")
+    }
 }

@@ -38,6 +38,20 @@ pub trait TokenSource: Send + Sync {
     fn invalidate(&self, refused: &Token);
 }
 
+/// The source of a process that has no identity of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct NoIdentity;
+
+#[async_trait]
+impl TokenSource for NoIdentity {
+    async fn token(&self) -> Result<Token, AuthError> {
+        let message = "this process has no identity of its own in Azure";
+        Err(AuthError::Misconfigured(message.to_owned()))
+    }
+
+    fn invalidate(&self, _: &Token) {}
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
