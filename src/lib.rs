@@ -7,6 +7,7 @@ pub use hyperlink_azure as azure;
 pub use hyperlink_engine as engine;
 
 pub mod api;
+pub mod capz;
 pub mod config;
 pub mod controllers;
 pub mod http;

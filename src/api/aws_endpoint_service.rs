@@ -236,7 +236,7 @@ mod tests {
         written.sort_unstable();
         let defined = defined("status");
         assert_eq!(written, defined.as_object().unwrap().keys().collect::<Vec<_>>());
-        assert_eq!(parts.each_ref().map(|part| part.role), Role::ALL);
+        assert_eq!(parts.each_ref().map(|part| part.role), [Role::Ho, Role::Cpo]);
     }
 
     #[test]

@@ -13,11 +13,12 @@ pub struct LedRole {
 
 impl LedRole {
     /// Every one, in order.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::on(Role::Ho, Platform::Azure),
         Self::on(Role::Cpo, Platform::Azure),
         Self::on(Role::Ho, Platform::Aws),
         Self::on(Role::Cpo, Platform::Aws),
+        Self::on(Role::Capz, Platform::Azure),
     ];
 
     /// The role on this platform.
@@ -31,6 +32,8 @@ impl LedRole {
             (role, Platform::Azure) => role.as_str(),
             (Role::Ho, Platform::Aws) => "ho-aws",
             (Role::Cpo, Platform::Aws) => "cpo-aws",
+            // The settings refuse it.
+            (Role::Capz, Platform::Aws) => "capz",
         }
     }
 }

@@ -35,3 +35,17 @@ where
     });
     Ok(good.collect())
 }
+
+/// All items, with the default in place of one that has another shape, so that positions stay.
+pub(super) fn positioned_items<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned + Default,
+{
+    let items: Vec<Either<T>> = or_default(deserializer)?;
+    let items = items.into_iter().map(|item| match item {
+        Either::Good(value) => value,
+        Either::Bad(_) => T::default(),
+    });
+    Ok(items.collect())
+}

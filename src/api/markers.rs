@@ -1,6 +1,7 @@
 //! Finalizers, annotations and labels: the names that both roles share with each other and with HyperShift.
 
 pub mod aws;
+pub mod capz;
 
 /// Role `ho`'s finalizer on the custom resource.
 pub const HO_FINALIZER: &str = "hypershift.openshift.io/azure-pls-cleanup";

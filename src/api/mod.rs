@@ -3,6 +3,7 @@
 //! Data only: no I/O, no clock, no decisions about a cloud.
 
 pub mod aws_endpoint_service;
+pub mod capi;
 pub mod cluster_ref;
 pub mod condition;
 pub mod crd;

@@ -16,6 +16,7 @@ use super::{AWSEndpointService, AzurePrivateLinkService, ConditionType, HostedCl
 use crate::runtime::prune::Prune;
 
 mod aws;
+mod capi;
 
 /// The most bytes that are kept of an annotation. An intent with its ids has 2000 bytes, with the longest names 5000.
 const ANNOTATION: usize = 8192;

@@ -19,6 +19,9 @@ pub enum ReconcileError {
     /// The object to change had just been read, and somebody has removed it since.
     #[error("Kubernetes: somebody removed the object first")]
     Gone,
+    /// What a guarded patch tests has changed since it was read.
+    #[error("Kubernetes: somebody changed the object first")]
+    Outdated,
     /// The API server did not answer in time.
     #[error("Kubernetes: no answer in time")]
     Timeout,
@@ -30,12 +33,18 @@ pub enum ReconcileError {
 impl ReconcileError {
     /// Whether somebody else changed or removed the object first: nothing is wrong, the object is reconciled again.
     pub fn conflict(&self) -> bool {
-        matches!(self, Self::Gone) || self.refused_with(409)
+        matches!(self, Self::Gone | Self::Outdated) || self.refused_with(409)
     }
 
     /// Whether the API server rejects the object as invalid.
     pub fn invalid(&self) -> bool {
         self.refused_with(422)
+    }
+
+    /// The error of a JSON patch that tests what was read: the API server calls a test that fails an invalid request.
+    #[must_use]
+    pub fn guarded(self) -> Self {
+        if self.invalid() { Self::Outdated } else { self }
     }
 
     /// The status fields for which the API server rejects the object.

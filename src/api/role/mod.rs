@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::condition::ConditionType;
 
+pub mod capz;
 pub mod cpo;
 pub mod ho;
 
@@ -72,6 +73,7 @@ macro_rules! roles {
 roles! {
     Ho => ho,
     Cpo => cpo,
+    Capz => capz,
 }
 
 impl Role {

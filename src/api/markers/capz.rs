@@ -1,0 +1,22 @@
+//! The names that role `capz` has on objects of Cluster API: the reference's, so that clusters can go over to Hyperlink
+//! and back, and Hyperlink's own.
+
+/// On an AzureCluster: its entries in other AzureClusters are removed before it is gone.
+pub const FINALIZER: &str = "azure-private-endpoint-operator.giantswarm.io/azurecluster";
+/// On the AzureCluster of a workload cluster: the address at which the management cluster reaches its API server.
+pub const API_SERVER_ADDRESS: &str = "azure-private-endpoint-operator.giantswarm.io/private-link-apiserver-ip";
+/// On the AzureCluster of a workload cluster: the address at which it reaches the management cluster's gateway.
+pub const GATEWAY_ADDRESS: &str = "azure-private-endpoint-operator.giantswarm.io/private-link-mc-ingress-ip";
+/// On the AzureCluster of the management cluster: which workload cluster each entry is for (JSON).
+pub const LEDGER: &str = "hyperlink.hypershift.openshift.io/capz-endpoints";
+/// The longest ledger that is written, in bytes. All annotations of an object together may have 256 KiB.
+/// Source: <https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations>
+pub const LONGEST_LEDGER: usize = 200 * 1024;
+
+/// The annotations of AzureClusters that are read.
+pub const READ_ANNOTATIONS: [&str; 3] = [API_SERVER_ADDRESS, GATEWAY_ADDRESS, LEDGER];
+
+/// The condition of the AzureCluster that the role writes.
+pub const CONDITION: &str = "GSPrivateLinksReady";
+/// The condition by which CAPZ shows that it has made the Private Link Services of a cluster.
+pub const LINKS_READY: &str = "PrivateLinksReady";

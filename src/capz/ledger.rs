@@ -1,0 +1,158 @@
+//! Which workload cluster each entry of the management cluster is for, as an annotation records it: the intent, and the
+//! proof of ownership once a workload cluster is gone.
+
+use std::collections::BTreeMap;
+
+use super::cluster::{reference, uid};
+use super::entry::key;
+use crate::api::ClusterRef;
+use crate::api::capi::AzureCluster;
+use crate::api::markers::capz::{LEDGER, LONGEST_LEDGER};
+
+/// The bytes between the items of a ledger, and between an entry and its holder.
+const PUNCTUATION: usize = 6;
+
+/// The workload cluster that an entry is for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Holder {
+    /// Its namespace and name.
+    pub cluster: ClusterRef,
+    /// Its UID: another cluster of its name is another holder.
+    pub uid: String,
+}
+
+impl Holder {
+    /// The holder that a cluster is.
+    pub fn of(cluster: &AzureCluster) -> Self {
+        Self {
+            cluster: reference(cluster),
+            uid: uid(cluster).to_owned(),
+        }
+    }
+
+    /// How many bytes it has in the ledger.
+    fn size(&self) -> usize {
+        self.cluster.namespace.len() + self.cluster.name.len() + self.uid.len() + 2
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (cluster, uid) = text.rsplit_once('/')?;
+        Some(Self {
+            cluster: cluster.parse().ok()?,
+            uid: Some(uid).filter(|uid| !uid.is_empty())?.to_owned(),
+        })
+    }
+}
+
+/// The entries of the management cluster by key, each with the cluster that it is for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ledger(BTreeMap<String, Holder>);
+
+impl Ledger {
+    /// The ledger of the management cluster. What cannot be read counts as absent: then the connections tell which
+    /// entries are whose.
+    pub fn read(management: &AzureCluster) -> Self {
+        let annotations = management.metadata.annotations.as_ref();
+        let text = annotations.and_then(|all| all.get(LEDGER)).map_or("", String::as_str);
+        let items: BTreeMap<String, serde_json::Value> = serde_json::from_str(text).unwrap_or_default();
+        let holder = |value: serde_json::Value| Holder::parse(value.as_str()?);
+        let items = items
+            .into_iter()
+            .filter_map(|(name, value)| Some((key(&name), holder(value)?)));
+        Self(items.collect())
+    }
+
+    /// The cluster that an entry is for.
+    pub fn holder(&self, entry: &str) -> Option<&Holder> {
+        self.0.get(&key(entry))
+    }
+
+    /// The key of every entry, with the cluster that it is for.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &Holder)> {
+        self.0.iter().map(|(key, holder)| (key.as_str(), holder))
+    }
+
+    /// Records that an entry is for a cluster.
+    pub fn record(&mut self, entry: &str, holder: Holder) {
+        self.0.insert(key(entry), holder);
+    }
+
+    /// Whether it records nothing for the cluster with this UID.
+    pub fn is_free_of(&self, uid: &str) -> bool {
+        self.0.values().all(|holder| holder.uid != uid)
+    }
+
+    /// Whether it can be written with another entry.
+    pub fn has_room(&self, entry: &str, holder: &Holder) -> bool {
+        let items = self.all().chain([(entry, holder)]);
+        let size: usize = items
+            .map(|(name, holder)| name.len() + holder.size() + PUNCTUATION)
+            .sum();
+        size < LONGEST_LEDGER
+    }
+
+    /// The value of the annotation.
+    pub fn text(&self) -> String {
+        let items = self.0.iter();
+        let items: BTreeMap<_, _> = items
+            .map(|(name, holder)| (name, format!("{}/{}", holder.cluster, holder.uid)))
+            .collect();
+        serde_json::to_string(&items).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::capz::samples::{management, workload};
+
+    #[test]
+    fn ledger_is_read_as_it_was_written() {
+        let mut ledger = Ledger::default();
+        ledger.record("a-privateendpoint", Holder::of(&workload("a").cluster()));
+        let read = Ledger::read(&management().ledger(&ledger.text()).cluster());
+        assert_eq!(read, ledger);
+        assert_eq!(ledger.text(), r#"{"a-privateendpoint":"org-giantswarm/a/uid-a"}"#);
+        assert_eq!(read.holder("A-PrivateEndpoint"), ledger.holder("a-privateendpoint"));
+        assert!(!read.is_free_of("uid-a") && read.is_free_of("uid-b"));
+    }
+
+    #[rstest]
+    #[case::no_json("{")]
+    #[case::a_list("[]")]
+    #[case::other_values(r#"{"a": 7, "b": "x", "c": "/a/b", "d": "n/a/"}"#)]
+    #[case::empty("")]
+    fn what_cannot_be_read_counts_as_absent(#[case] text: &str) {
+        assert_eq!(Ledger::read(&management().ledger(text).cluster()), Ledger::default());
+    }
+
+    #[test]
+    fn one_strange_item_hides_no_other() {
+        let text = r#"{"a": 7, "b": "n/wc/u"}"#;
+        let read = Ledger::read(&management().ledger(text).cluster());
+        assert_eq!(
+            read.all()
+                .map(|(name, holder)| (name, holder.uid.as_str()))
+                .collect::<Vec<_>>(),
+            [("b", "u")]
+        );
+    }
+
+    #[test]
+    fn ledger_has_room_up_to_its_bound() {
+        let (mut ledger, holder) = (Ledger::default(), Holder::of(&workload("wc").cluster()));
+        let mut number = 0;
+        while ledger.has_room(&format!("{number}-privateendpoint"), &holder) {
+            ledger.record(&format!("{number}-privateendpoint"), holder.clone());
+            number += 1;
+        }
+        assert!(
+            (LONGEST_LEDGER - 100..=LONGEST_LEDGER).contains(&ledger.text().len()),
+            "{}",
+            ledger.text().len()
+        );
+        assert!(number > 3_000, "{number}");
+    }
+}
