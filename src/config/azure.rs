@@ -22,8 +22,8 @@ pub struct Azure {
     pub cloud_name: &'static str,
     /// Addresses and audience of the cloud.
     pub cloud: AzureCloud,
-    /// How the process authenticates itself.
-    pub credential: CredentialSource,
+    /// How the process authenticates itself; none for role `capz`, which calls as each cluster's own identity.
+    pub credential: Option<CredentialSource>,
     /// How ARM and the authority are reached; a client can be built from it.
     pub http: HttpSettings,
 }
@@ -51,7 +51,11 @@ pub(super) fn azure(
     Some(Azure {
         cloud_name: settings.cloud,
         cloud: cloud?,
-        credential: credential?,
+        credential: if roles.contains(&Role::Capz) {
+            None
+        } else {
+            Some(credential?)
+        },
         http,
     })
 }

@@ -7,6 +7,7 @@
 
 mod aws;
 mod azure;
+mod capz;
 mod credential;
 mod environment;
 mod run;
@@ -22,6 +23,7 @@ use crate::hypershift::shard::Shard;
 
 pub use aws::Aws;
 pub use azure::{Azure, Management};
+pub use capz::Capz;
 pub use environment::{Environment, log_format_in, parse};
 pub use run::{Lease, Run};
 pub use settings::{Ho, Intervals, Log, PlanSettings, RunSettings, ScopeSettings};
@@ -47,6 +49,8 @@ pub struct Config {
     pub aggregate_conditions: bool,
     /// How AWS is reached; set if and only if that platform is chosen.
     pub aws: Option<Aws>,
+    /// What only role `capz` needs; set if and only if it is chosen.
+    pub capz: Option<Capz>,
     /// Format and filter of the log.
     pub log: Log,
     /// What only `hyperlink run` needs; `None` for `hyperlink plan`.
@@ -103,7 +107,7 @@ impl RunSettings {
         let scope = &self.shared.scope;
         let roles = BTreeSet::from_iter(scope.roles.iter().copied());
         if roles.is_empty() {
-            problems.add("--role (or HYPERLINK_ROLE) is missing; give ho, cpo or both");
+            problems.add("--role (or HYPERLINK_ROLE) is missing; give ho, cpo or both, or capz");
         }
         if roles.contains(&Role::Cpo) && scope.namespace.is_none() && scope.allow_scopes.is_none() {
             problems.add("--allow-scopes (or HYPERLINK_ALLOW_SCOPES) is missing; role cpo needs it, or --namespace");
@@ -148,6 +152,7 @@ fn config(
         connections,
         ho,
         aws: settings_of_aws,
+        capz,
         log,
     } = settings;
     let aggregate_conditions = ho.aggregate_conditions && roles.contains(&Role::Ho);
@@ -155,8 +160,14 @@ fn config(
     if scope.namespace.as_ref().is_some_and(|name| scope.excludes(name)) {
         problems.add("the only --namespace is excluded, by --exclude-namespace or the file of --allow-scopes");
     }
+    let capz = roles
+        .contains(&Role::Capz)
+        .then(|| capz::capz(capz, (&roles, &platforms), environment, &mut problems));
     let (azure, management) = if platforms.contains(&Platform::Azure) {
-        let credential = credential::credential(connections.credential, &roles, environment, &mut problems);
+        // Role capz calls Azure as each cluster's own identity.
+        let credential = (!roles.contains(&Role::Capz))
+            .then(|| credential::credential(connections.credential, &roles, environment, &mut problems));
+        let credential = credential.flatten();
         let management = roles.contains(&Role::Ho);
         let management = management.then(|| azure::management(ho, credential.as_ref(), environment, &mut problems));
         let azure = azure::azure(&connections, &roles, credential, environment, &mut problems);
@@ -179,6 +190,7 @@ fn config(
         management,
         aggregate_conditions,
         aws: aws.flatten(),
+        capz: capz.flatten(),
         log,
         run,
     })

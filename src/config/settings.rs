@@ -62,6 +62,8 @@ pub struct PlanSettings {
     pub(super) ho: Ho,
     #[command(flatten)]
     pub(super) aws: AwsSettings,
+    #[command(flatten)]
+    pub(super) capz: CapzSettings,
     /// Format and filter of the log.
     #[command(flatten)]
     pub log: Log,
@@ -71,8 +73,8 @@ pub struct PlanSettings {
 #[derive(Debug, Clone, Args)]
 pub struct ScopeSettings {
     /// What this process builds: ho the management side (load balancer lookup, NAT subnet, Private Link Service), cpo
-    /// the guest side (Private Endpoint, private DNS). May be repeated. [unit: ho or cpo, or both] [default: none;
-    /// required]
+    /// the guest side (Private Endpoint, private DNS), capz private endpoints for clusters made by Cluster API on Azure.
+    /// May be repeated. [unit: ho or cpo, or both; or capz] [default: none; required]
     #[arg(long = "role", env = "HYPERLINK_ROLE", value_name = "ROLE")]
     #[arg(value_parser = value::role, value_delimiter = ',')]
     pub(super) roles: Vec<Role>,
@@ -299,6 +301,18 @@ pub(super) struct AwsEndpoints {
     /// [default: http://169.254.169.254]
     #[arg(long, env = "AWS_EC2_METADATA_SERVICE_ENDPOINT", value_name = "URL")]
     pub(super) aws_endpoint_imds: Option<String>,
+}
+
+/// What only role `capz` uses.
+#[derive(Debug, Clone, Args)]
+pub(super) struct CapzSettings {
+    /// The AzureCluster of the management cluster, to and from which role capz makes private paths. [unit: Kubernetes
+    /// name] [default: none; required for role capz]
+    #[arg(long, env = "HYPERLINK_MANAGEMENT_CLUSTER_NAME", value_name = "NAME", value_parser = value::object_name)]
+    pub(super) management_cluster_name: Option<String>,
+    /// The namespace of that AzureCluster. [unit: Kubernetes namespace] [default: none; required for role capz]
+    #[arg(long, env = "HYPERLINK_MANAGEMENT_CLUSTER_NAMESPACE", value_name = "NAME", value_parser = namespace)]
+    pub(super) management_cluster_namespace: Option<String>,
 }
 
 /// Format and filter of the log.

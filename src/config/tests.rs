@@ -19,6 +19,7 @@ use crate::telemetry::Format;
 
 mod aws;
 mod azure;
+mod capz;
 mod credentials;
 mod wrong;
 
@@ -77,6 +78,10 @@ fn ho(line: &[(&str, &str)]) -> Result<Config, Vec<String>> {
 
 fn azure(config: &Config) -> Azure {
     config.azure.clone().unwrap()
+}
+
+fn credential(config: &Config) -> CredentialSource {
+    azure(config).credential.unwrap()
 }
 
 fn credentials_file(subscription: &str) -> NamedTempFile {
@@ -274,7 +279,7 @@ fn lease_namespace_outside_a_pod_is_the_scope_or_must_be_given() {
     assert!(problems[0].starts_with("--lease-namespace"), "{problems:?}");
     let line = [&line[..], &[("namespace", "scope")]].concat();
     let config = resolve(&line, &environment).unwrap();
-    assert_eq!(azure(&config).credential, CredentialSource::AzureCli);
+    assert_eq!(credential(&config), CredentialSource::AzureCli);
     assert_eq!(config.run.unwrap().lease.namespace, "scope");
 }
 

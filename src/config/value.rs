@@ -70,6 +70,12 @@ pub(super) fn namespace(text: &str) -> Result<String, &'static str> {
     name.map(str::to_owned).ok_or("not the name of a namespace")
 }
 
+pub(super) fn object_name(text: &str) -> Result<String, &'static str> {
+    names::is_object_name(text)
+        .then(|| text.to_owned())
+        .ok_or("write the name of an object of Kubernetes")
+}
+
 pub(super) fn address(text: &str) -> Result<SocketAddr, &'static str> {
     let wrong = "not an IP address with a port, such as 127.0.0.1:8080";
     text.parse().map_err(|_| wrong)

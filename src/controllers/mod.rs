@@ -5,6 +5,7 @@ pub mod abandon;
 pub mod awaiting;
 pub mod aws;
 pub mod azure;
+pub mod capz;
 pub mod cloud;
 pub mod cloud_access;
 pub mod conclusion;

@@ -228,7 +228,7 @@ mod tests {
     fn change_of_the_object_wakes_both_roles(#[case] change: fn(&mut AzurePrivateLinkService)) {
         let mut after = cr(Value::Null);
         change(&mut after);
-        for role in Role::ALL {
+        for role in [Role::Ho, Role::Cpo] {
             assert_ne!(text_of(&cr(Value::Null), role), text_of(&after, role));
         }
     }
@@ -285,7 +285,7 @@ mod tests {
         let mut pruned = whole.clone();
         pruned.prune();
         assert_ne!(whole, pruned);
-        for role in Role::ALL {
+        for role in [Role::Ho, Role::Cpo] {
             assert_eq!(text_of(&whole, role), text_of(&pruned, role));
         }
     }

@@ -11,7 +11,7 @@ use crate::aws::api::client::Connection;
 use crate::aws::api::transport::{HttpsTransport as AwsHttpsTransport, Transport as AwsTransport};
 use crate::aws::calls::accounts::SESSION_NAME;
 use crate::aws::credentials::SessionCache;
-use crate::azure::arm::auth::TokenCache;
+use crate::azure::arm::auth::{NoIdentity, TokenCache, TokenSource};
 use crate::azure::arm::read_only::ReadOnly;
 use crate::azure::arm::transport::{HttpsTransport, Transport};
 use crate::config::{Aws, Azure, Config};
@@ -28,8 +28,8 @@ pub struct Clouds {
 
 struct AzureCloud {
     connection: AzureConnection,
-    tokens: TokenCache,
-    http: reqwest::Client,
+    /// None where each cluster has an identity of its own.
+    tokens: Option<TokenCache>,
 }
 
 impl Clouds {
@@ -68,17 +68,14 @@ impl Clouds {
     /// are any.
     pub(super) async fn keep(self, items: CloudItems) {
         let azure = async {
-            if let Some((
-                AzureCloud {
-                    connection,
-                    tokens,
-                    http,
-                },
-                items,
-            )) = self.azure.zip(items.azure)
-            {
+            if let Some((AzureCloud { connection, tokens }, items)) = self.azure.zip(items.azure) {
                 let endpoint = connection.settings.cloud.endpoint().clone();
-                tokio::join!(keep_token(tokens, items.token), wait_for_arm(http, endpoint, items.arm));
+                let token = async {
+                    if let Some((tokens, item)) = tokens.zip(items.token) {
+                        keep_token(tokens, item).await;
+                    }
+                };
+                tokio::join!(token, wait_for_arm(connection.http, endpoint, items.arm));
             }
         };
         let aws = async {
@@ -93,25 +90,26 @@ impl Clouds {
 impl AzureCloud {
     fn new(settings: &Azure, metrics: &Metrics, read_only: bool) -> anyhow::Result<Self> {
         let http = settings.http.client()?;
-        let tokens = TokenCache::new(settings.credential.clone(), &settings.cloud, http.clone());
-        let transport = HttpsTransport::new(http.clone(), &settings.cloud, Arc::new(tokens.clone()));
+        let source = settings.credential.clone();
+        let tokens = source.map(|source| TokenCache::new(source, &settings.cloud, http.clone()));
+        let source: Arc<dyn TokenSource> = match tokens.clone() {
+            Some(tokens) => Arc::new(tokens),
+            None => Arc::new(NoIdentity),
+        };
+        let transport = HttpsTransport::new(http.clone(), &settings.cloud, source);
         let transport: Arc<dyn Transport> = match Arc::new(transport) {
             transport if read_only => Arc::new(ReadOnly(transport)),
             transport => transport,
         };
-        metrics.read_token_with({
-            let tokens = tokens.clone();
-            move || tokens.state()
-        });
+        if let Some(tokens) = tokens.clone() {
+            metrics.read_token_with(move || tokens.state());
+        }
         let connection = AzureConnection {
             settings: Arc::new(settings.clone()),
             transport,
-        };
-        Ok(Self {
-            connection,
-            tokens,
             http,
-        })
+        };
+        Ok(Self { connection, tokens })
     }
 }
 

@@ -28,7 +28,8 @@ impl RoleItems {
 
 /// The items of Azure.
 pub(super) struct AzureItems {
-    pub(super) token: ReadinessItem,
+    /// None where each cluster has an identity of its own.
+    pub(super) token: Option<ReadinessItem>,
     pub(super) arm: ReadinessItem,
 }
 
@@ -42,8 +43,8 @@ pub(super) struct CloudItems {
 impl CloudItems {
     fn of(readiness: &Readiness, config: &Config) -> Self {
         Self {
-            azure: config.azure.as_ref().map(|_| AzureItems {
-                token: readiness.item("azure token"),
+            azure: config.azure.as_ref().map(|azure| AzureItems {
+                token: azure.credential.as_ref().map(|_| readiness.item("azure token")),
                 arm: readiness.item("azure resource manager"),
             }),
             aws: config.aws.as_ref().map(|_| readiness.item("aws session")),

@@ -158,7 +158,7 @@ async fn run_role(
     items: RoleItems,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    let LedRole { role, platform } = led;
+    let role = led.role;
     let leases = leases(&shared.config, led).context("no lease is configured")?;
     shared.metrics.shards(led, of_run(&shared.config)?.shard.of());
     let electors = Electors::new(&shared.kube, leases.common, leases.own)?;
@@ -182,7 +182,7 @@ async fn run_role(
     let ready = async {
         wait_for_crd(
             &kube,
-            &roles::resource(platform),
+            &roles::resource(led),
             shared.config.scope.namespace.as_deref(),
             &items.kubernetes,
             &items.crd,

@@ -34,6 +34,8 @@ label_values! {
         EndpointService = "endpoint_service",
         /// Role `cpo` on AWS: endpoint, security group and records.
         VpcEndpoint = "vpc_endpoint",
+        /// Role `capz`: private endpoints of AzureClusters.
+        AzureCluster = "azure_cluster",
     }
 }
 
@@ -72,6 +74,10 @@ label_values! {
         HostedControlPlane = "hostedcontrolplanes",
         /// External Services.
         Service = "services",
+        /// AzureClusters: entries, finalizers, annotations.
+        AzureCluster = "azureclusters",
+        /// Their conditions.
+        AzureClusterStatus = "azureclusters/status",
         /// Events: what people should know.
         Event = "events",
     }
@@ -94,6 +100,10 @@ label_values! {
         NodePool = "nodepools",
         /// The subnets that Karpenter uses, on AWS.
         ConfigMap = "configmaps",
+        /// The clusters of Cluster API on Azure.
+        AzureCluster = "azureclusters",
+        /// Their identities.
+        AzureClusterIdentity = "azureclusteridentities",
     }
 }
 

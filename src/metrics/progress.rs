@@ -25,11 +25,12 @@ struct Worker {
 }
 
 /// The controllers whose work consists of calls to a cloud.
-const CALLERS: [Controller; 4] = [
+const CALLERS: [Controller; 5] = [
     Controller::PrivateLinkService,
     Controller::PrivateEndpoint,
     Controller::EndpointService,
     Controller::VpcEndpoint,
+    Controller::AzureCluster,
 ];
 
 impl WorkProgress {

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail, ensure};
 use kube::Api;
 use kube::api::DynamicObject;
 
-use crate::api::Platform;
+use crate::api::{LedRole, Platform};
 use crate::config::Config;
 use crate::engine::gate::{Gate, NeverOpen};
 use crate::manager::{self, Clouds};
@@ -71,8 +71,10 @@ pub async fn plan(config: &Config, object: &Object) -> anyhow::Result<Plan> {
 /// The platform of the object: the only one, or that of which a custom resource has the name.
 async fn platform_of(config: &Config, kube: &kube::Client, object: &Object) -> anyhow::Result<Platform> {
     let platforms: Vec<Platform> = config.platforms().collect();
+    // All roles of a platform reconcile one kind of resource.
+    let role = *config.roles.first().context("no role is chosen")?;
     for platform in platforms.iter().skip(1).rev() {
-        let resource = roles::resource(*platform);
+        let resource = roles::resource(LedRole::on(role, *platform));
         let api: Api<DynamicObject> = Api::namespaced_with(kube.clone(), &object.namespace, &resource);
         if within(api.get_opt(&object.name)).await?.is_some() {
             return Ok(*platform);

@@ -11,7 +11,7 @@ use kube::Api;
 use kube::core::ApiResource;
 use uuid::Uuid;
 
-use crate::api::{Platform, Role};
+use crate::api::{LedRole, Platform, Role};
 use crate::config::Config;
 use crate::controllers::context::Context;
 use crate::controllers::custom_resource::store::MOST;
@@ -53,10 +53,10 @@ pub struct Work<'a> {
     pub scope: Scope,
 }
 
-/// The custom resource that a role reconciles on a platform.
-pub fn resource(platform: Platform) -> ApiResource {
+/// The resource that a role reconciles on a platform.
+pub fn resource(LedRole { role, platform }: LedRole) -> ApiResource {
     match platform {
-        Platform::Azure => azure::resource(),
+        Platform::Azure => azure::resource(role),
         Platform::Aws => aws::resource(),
     }
 }

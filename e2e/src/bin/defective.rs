@@ -124,7 +124,8 @@ async fn reads_in_a_loop(arm: Client) -> Result<()> {
 fn context(config: &Config, azure: &Azure, kube: kube::Client, metrics: Arc<Metrics>) -> Result<Context> {
     let http = azure.http.client()?;
     let cloud = &azure.cloud;
-    let tokens = TokenCache::new(azure.credential.clone(), cloud, http.clone());
+    let source = azure.credential.clone().context("no credential")?;
+    let tokens = TokenCache::new(source, cloud, http.clone());
     let transport = Arc::new(Defective(HttpsTransport::new(http, cloud, Arc::new(tokens))));
     let endpoint = cloud.endpoint().clone();
     let intervals = &config.intervals;

@@ -6,7 +6,7 @@ use super::*;
 fn operator_environment_with_workload_identity_is_enough() {
     let config = ho(&[]).unwrap();
     assert_eq!(
-        azure(&config).credential,
+        credential(&config),
         CredentialSource::WorkloadIdentity {
             tenant: "tenant".into(),
             client: "client".into(),
@@ -21,8 +21,8 @@ fn operators_switch_is_no_identity() {
     variables.retain(|(name, _)| *name != "AZURE_PLS_CLIENT_ID");
     variables.push(("AZURE_PLS_CLIENT_ID", "switch"));
     let config = resolve(&[("role", "ho")], &Environment::of(&variables)).unwrap();
-    let CredentialSource::WorkloadIdentity { client, .. } = azure(&config).credential else {
-        panic!("{:?}", azure(&config).credential);
+    let CredentialSource::WorkloadIdentity { client, .. } = credential(&config) else {
+        panic!("{:?}", credential(&config));
     };
     assert_eq!(client, "client");
 }
@@ -52,8 +52,8 @@ fn operator_environment_with_a_credentials_file_is_enough() {
         ..environment
     };
     let config = resolve(&[("role", "ho")], &environment).unwrap();
-    let CredentialSource::SecretFile { path: used } = &azure(&config).credential else {
-        panic!("{:?}", azure(&config).credential);
+    let CredentialSource::SecretFile { path: used } = &credential(&config) else {
+        panic!("{:?}", credential(&config));
     };
     assert_eq!(used, file.path());
     assert_eq!(
@@ -84,10 +84,7 @@ fn given_subscription_precedes_that_of_the_credentials_file() {
 fn control_plane_operators_environment_is_enough() {
     let config = cpo(&[]).unwrap();
     assert_eq!(config.roles, BTreeSet::from([Role::Cpo]));
-    assert!(matches!(
-        azure(&config).credential,
-        CredentialSource::WorkloadIdentity { .. }
-    ));
+    assert!(matches!(credential(&config), CredentialSource::WorkloadIdentity { .. }));
     assert_eq!(config.management, None);
     assert_eq!(azure(&config).http.role, "cpo");
 }
@@ -98,7 +95,7 @@ fn chosen_managed_identity_uses_the_client_id_if_there_is_one() {
     let expected = CredentialSource::ManagedIdentity {
         client_id: Some("client".into()),
     };
-    assert_eq!(azure(&config).credential, expected);
+    assert_eq!(credential(&config), expected);
 }
 
 #[rstest]
@@ -133,7 +130,7 @@ fn operator_with_a_file_ignores_a_token_that_a_webhook_injected() {
         ("AZURE_FEDERATED_TOKEN_FILE", "/t"),
     ];
     let config = resolve(&[("role", "ho")], &Environment::of(&variables)).unwrap();
-    assert!(matches!(azure(&config).credential, CredentialSource::SecretFile { .. }));
+    assert!(matches!(credential(&config), CredentialSource::SecretFile { .. }));
 }
 
 #[test]

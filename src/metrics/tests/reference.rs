@@ -109,7 +109,7 @@ fn reference_tells_type_labels_and_their_values() {
     for line in [
         "| `process_resident_memory_bytes` | gauge |  | Resident memory; absent where the system does not show it. |",
         "| `hyperlink_leader` | gauge | `role` | 1 while this process leads the role. |",
-        "| `role` | `ho`, `cpo`, `ho-aws`, `cpo-aws`; on AWS with the platform | `hyperlink_leader`, `hyperlink_shards` |",
+        "| `role` | `ho`, `cpo`, `ho-aws`, `cpo-aws`, `capz`; on AWS with the platform | `hyperlink_leader`, `hyperlink_shards` |",
         "| `status` | the HTTP status; 0: no answer | `hyperlink_arm_calls_total`, `hyperlink_aws_calls_total` |",
         "| `verb` | `create`, `patch`, `delete` | `hyperlink_kube_writes_total` |",
     ] {

@@ -48,7 +48,7 @@ pub(super) async fn read(role: Role, aws: &AwsConnection, kube: &kube::Client) -
         account: account.map_err(Unknown::Account)?,
         infrastructure: match role {
             Role::Ho => infrastructure_name(kube).await?,
-            Role::Cpo => None,
+            Role::Cpo | Role::Capz => None,
         },
     })
 }

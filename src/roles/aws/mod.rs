@@ -6,6 +6,7 @@ mod management_cluster;
 
 use std::sync::Arc;
 
+use anyhow::bail;
 use kube::core::ApiResource;
 
 use super::Foundation;
@@ -33,6 +34,8 @@ pub struct AwsConnection {
     pub sessions: SessionCache,
 }
 
+const NOT_HERE: &str = "role capz is for platform azure alone";
+
 /// What a role has learned before it leads.
 #[derive(Debug)]
 pub struct Prepared {
@@ -50,6 +53,7 @@ pub(super) fn rights(role: Role, config: &Config) -> Vec<&'static str> {
     match role {
         Role::Ho => vec![ho::RIGHTS],
         Role::Cpo => cpo::rights(config),
+        Role::Capz => Vec::new(),
     }
 }
 
@@ -66,6 +70,7 @@ pub(super) async fn run(
     match foundation.role {
         Role::Ho => ho::run(foundation, aws, prepared, scope).await,
         Role::Cpo => cpo::run(foundation, aws, prepared, scope).await,
+        Role::Capz => bail!(NOT_HERE),
     }
 }
 
@@ -78,6 +83,7 @@ pub(super) async fn dry_run(
     match foundation.role {
         Role::Ho => ho::dry_run(foundation, aws, prepared, object).await,
         Role::Cpo => cpo::dry_run(foundation, aws, prepared, object).await,
+        Role::Capz => bail!(NOT_HERE),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Platform `azure`: HyperShift's private clusters on Azure.
 
+mod capz;
 mod cpo;
 mod ho;
 mod management_cluster;
@@ -11,6 +12,7 @@ use kube::core::ApiResource;
 use tokio::time::Instant;
 
 use super::Foundation;
+use crate::api::capi::AzureCluster;
 use crate::api::{AzurePrivateLinkService, Role};
 use crate::azure::arm::client::Client as ArmClient;
 use crate::azure::arm::transport::Transport;
@@ -27,8 +29,10 @@ use crate::runtime::watch::Scope;
 pub struct AzureConnection {
     /// The settings.
     pub settings: Arc<Azure>,
-    /// The way to ARM.
+    /// The way to ARM, as the process' own identity.
     pub transport: Arc<dyn Transport>,
+    /// Carries requests to ARM and to the authority.
+    pub http: reqwest::Client,
 }
 
 /// What a role has learned before it leads.
@@ -38,14 +42,18 @@ pub struct Prepared {
     management_cluster: String,
 }
 
-pub(super) fn resource() -> ApiResource {
-    ApiResource::erase::<AzurePrivateLinkService>(&())
+pub(super) fn resource(role: Role) -> ApiResource {
+    match role {
+        Role::Ho | Role::Cpo => ApiResource::erase::<AzurePrivateLinkService>(&()),
+        Role::Capz => ApiResource::erase::<AzureCluster>(&()),
+    }
 }
 
 pub(super) fn rights(role: Role, config: &Config) -> Vec<&'static str> {
     match role {
         Role::Ho => vec![ho::RIGHTS],
         Role::Cpo => cpo::rights(config),
+        Role::Capz => vec![capz::RIGHTS],
     }
 }
 
@@ -55,6 +63,10 @@ pub(super) async fn prepare(role: Role, kube: &kube::Client, item: &ReadinessIte
             management_cluster: management_cluster::wait_for_uid(kube, item).await,
         },
         Role::Cpo => Prepared::default(),
+        Role::Capz => {
+            capz::prepare(kube, item).await;
+            Prepared::default()
+        }
     }
 }
 
@@ -67,6 +79,7 @@ pub(super) async fn run(
     match foundation.role {
         Role::Ho => ho::run(foundation, azure, prepared, scope).await,
         Role::Cpo => cpo::run(foundation, azure, scope).await,
+        Role::Capz => capz::run(foundation, azure, scope).await,
     }
 }
 
@@ -78,6 +91,7 @@ pub(super) async fn dry_run(
     match foundation.role {
         Role::Ho => ho::dry_run(foundation, azure, object).await,
         Role::Cpo => cpo::dry_run(foundation, azure, object).await,
+        Role::Capz => capz::dry_run(),
     }
 }
 

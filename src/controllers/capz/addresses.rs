@@ -1,0 +1,67 @@
+//! Reads the addresses of private endpoints: each with the identity of the cluster in whose network it lies.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Context;
+use crate::api::capi::AzureCluster;
+use crate::azure::arm::id::ResourceId;
+use crate::azure::kinds::Kind;
+use crate::capz::address::{Address, address};
+use crate::capz::cluster::{resource_group, subscription, uid};
+use crate::capz::entry::DesiredEntry;
+use crate::capz::reason::{Problem, Reason};
+use crate::engine::client::Reconcile;
+use crate::runtime::requeue::Requeue;
+
+/// The wait after the first read that does not show an approved address. Each is twice the last.
+const FIRST_WAIT: Duration = Duration::from_secs(5);
+/// The longest such wait.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// What is known of an address, and when to read it again.
+pub(super) struct Found {
+    pub(super) address: Address,
+    pub(super) requeue: Requeue,
+}
+
+/// The address of the private endpoint of an entry in the network of `cluster`, on behalf of `workload`.
+pub(super) async fn read(cx: &Context, workload: &AzureCluster, cluster: &AzureCluster, entry: &DesiredEntry) -> Found {
+    let resync = Requeue::new(cx.runtime.resync, Requeue::RESYNC);
+    let without = |problem| Found {
+        address: Address::Missing(problem),
+        requeue: resync,
+    };
+    let Some(id) = id(cluster, entry) else {
+        let message = format!("private endpoint {} has no id that Azure takes", entry.name);
+        return without(Problem::new(Reason::InvalidLinkName, message));
+    };
+    let cloud = match cx.identities.cloud(&cx.runtime, cluster).await {
+        Ok(cloud) => cloud,
+        Err(problem) => return without(problem),
+    };
+    let observed = cloud.reader(Reconcile::begin()).read(Kind::PrivateEndpoint, &id).await;
+    let found = address(entry, &observed);
+    let (poll, now) = (format!("{}/{}", uid(workload), entry.name), Instant::now());
+    if let Address::Missing(_) = &found {
+        let wait = cx.polls.wait(&poll, FIRST_WAIT, now).min(LONGEST_WAIT);
+        cloud.observations.expedite(&id, wait, now);
+    } else if let Address::Known(_) = &found {
+        cx.polls.over(&poll);
+    }
+    let due = cloud
+        .observations
+        .next_read([&id])
+        .map(|at| at.saturating_duration_since(now));
+    let due = due.map(|wait| Requeue::new(wait, Requeue::READ_DUE));
+    Found {
+        address: found,
+        requeue: resync.or_earlier(due),
+    }
+}
+
+fn id(cluster: &AzureCluster, entry: &DesiredEntry) -> Option<ResourceId> {
+    let (subscription, group) = (subscription(cluster)?, resource_group(cluster));
+    ResourceId::new(Kind::PrivateEndpoint, &subscription, &group, &[&entry.name]).ok()
+}

@@ -1,0 +1,131 @@
+//! The entries of the management cluster for all workload clusters: one decision, one guarded patch.
+
+use std::collections::BTreeSet;
+
+use kube::runtime::reflector::ObjectRef;
+use tokio::time::Instant;
+
+use super::{BETWEEN_WRITES, Context, MOST_TRIES, changed};
+use crate::api::capi::{AzureCluster, AzureClusterSpec};
+use crate::capz::assignments::{Assignments, assign};
+use crate::capz::cluster::uid;
+use crate::capz::entry::Change;
+use crate::capz::ledger::{Holder, Ledger};
+use crate::capz::patch::patch;
+use crate::metrics::ReconcileResult;
+use crate::runtime::call::ReconcileError;
+use crate::runtime::requeue::Requeue;
+
+/// How many clusters that only the ledger names are read in one reconcile.
+const MOST_UNKNOWN: usize = 20;
+
+/// Brings the entries of the management cluster in order.
+///
+/// # Errors
+/// The API server refuses, or others write without end.
+pub(super) async fn reconcile(
+    cx: &Context,
+    management: &AzureCluster,
+) -> Result<(ReconcileResult, Option<Requeue>), ReconcileError> {
+    let assigned = cx.with_snapshot(management, assign);
+    confirm_gone(cx, &assigned.unknown).await?;
+    let assigned = cx.with_snapshot(management, assign);
+    let resync = Requeue::new(cx.runtime.resync, Requeue::RESYNC);
+    if !assigned.writes(management) {
+        publish(cx, management, &assigned);
+        return Ok((ReconcileResult::Ready, Some(resync)));
+    }
+    if let Some(wait) = cx.decided(|decided| wait(decided.written)) {
+        return Ok((ReconcileResult::Waiting, Some(Requeue::new(wait, Requeue::POLL))));
+    }
+    if cx.reference.leads() {
+        return Ok((ReconcileResult::Waiting, Some(resync)));
+    }
+    let assigned = write(cx).await?;
+    publish(cx, management, &assigned);
+    Ok((ReconcileResult::Ready, Some(resync)))
+}
+
+/// How long the next write has to wait for the last one.
+fn wait(written: Option<Instant>) -> Option<std::time::Duration> {
+    let left = (written? + BETWEEN_WRITES).saturating_duration_since(Instant::now());
+    (!left.is_zero()).then_some(left)
+}
+
+/// Decides by the management cluster as it is now, and writes; again where others write at the same time.
+async fn write(cx: &Context) -> Result<Assignments, ReconcileError> {
+    let mut tries = 1;
+    loop {
+        let Some(management) = cx.read(&cx.settings.management).await? else {
+            return Ok(Assignments::default());
+        };
+        let assigned = cx.with_snapshot(&management, assign);
+        if !assigned.writes(&management) {
+            return Ok(assigned);
+        }
+        let ledger = (assigned.ledger != Ledger::read(&management)).then_some(&assigned.ledger);
+        let patch = patch(&management, &assigned.changes, ledger, &[]);
+        let written = cx.patch(&management, patch).await;
+        cx.decided(|decided| decided.written = Some(Instant::now()));
+        match written {
+            Ok(_) => {
+                log(&assigned.changes);
+                return Ok(assigned);
+            }
+            Err(error) if error.conflict() && tries < MOST_TRIES => tries += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn log(changes: &[Change]) {
+    for change in changes {
+        let what = match change {
+            Change::Add { .. } => "entry added",
+            Change::Repair { .. } => "entry repaired",
+            Change::Remove { .. } => "entry removed",
+        };
+        tracing::info!(id = change.name(), "{what}");
+    }
+}
+
+/// Notes what was decided, and wakes the workload clusters for which that is something new.
+fn publish(cx: &Context, management: &AzureCluster, assigned: &Assignments) {
+    let common = without_entries(management);
+    let (woken, is_all) = cx.decided(|decided| {
+        let woken = changed(&decided.of, assigned);
+        decided.of.clone_from(&assigned.of);
+        let recorded: BTreeSet<&str> = assigned.ledger.all().map(|(_, holder)| holder.uid.as_str()).collect();
+        decided.gone.retain(|uid| recorded.contains(uid.as_str()));
+        let before = decided.management.replace(common.clone());
+        (woken, before != Some(common))
+    });
+    let workloads = cx.workloads();
+    for cluster in workloads
+        .iter()
+        .filter(|cluster| is_all || woken.contains(uid(cluster)))
+    {
+        // Nobody listens any more when the process stops.
+        let _ = cx.wake.send(ObjectRef::from_obj(cluster.as_ref()));
+    }
+}
+
+/// What every workload cluster depends on: the management cluster but for its entries.
+fn without_entries(management: &AzureCluster) -> AzureClusterSpec {
+    let mut spec = management.spec.clone();
+    for subnet in &mut spec.network_spec.subnets {
+        subnet.private_endpoints = None;
+    }
+    spec
+}
+
+/// Reads of the clusters that only the ledger names whether they exist.
+async fn confirm_gone(cx: &Context, unknown: &BTreeSet<Holder>) -> Result<(), ReconcileError> {
+    for holder in unknown.iter().take(MOST_UNKNOWN) {
+        let found = cx.read(&holder.cluster).await?;
+        if found.is_none_or(|found| uid(&found) != holder.uid) {
+            cx.decided(|decided| decided.gone.insert(holder.uid.clone()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,139 @@
+//! Role `capz`: private endpoints for clusters made by Cluster API on Azure. It writes entries, annotations and one
+//! condition of AzureClusters; in Azure it only reads.
+//!
+//! `management_cluster` writes the entries that all workload clusters need in the management cluster, in one decision
+//! over all of them. `workload_cluster` does the rest for one cluster: finalizer, the entry of the gateway, addresses,
+//! condition.
+
+mod addresses;
+mod identities;
+mod management_cluster;
+pub mod reference_lease;
+mod watch;
+mod workload_cluster;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::{Api, ResourceExt};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::Instant;
+
+use crate::api::ClusterRef;
+use crate::api::capi::{AzureCluster, AzureClusterSpec};
+use crate::capz::assignments::{Assignments, EntryState, Snapshot};
+use crate::metrics::{KubeResource, KubeVerb};
+use crate::runtime::Runtime;
+use crate::runtime::call::{ReconcileError, changing, within};
+use crate::runtime::polls::Polls;
+use identities::Identities;
+pub use identities::IdentitySettings;
+use reference_lease::ReferenceLease;
+pub use watch::run;
+
+/// The settings of the role.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// The AzureCluster of the management cluster.
+    pub management: ClusterRef,
+    /// The cloud of this process, as AzureClusters spell it.
+    pub cloud: &'static str,
+}
+
+/// What all reconciles of the role work with.
+pub struct Context {
+    /// What does not depend on what is reconciled.
+    pub runtime: Runtime,
+    settings: Settings,
+    clusters: Store<AzureCluster>,
+    identities: Identities,
+    polls: Polls,
+    decided: Mutex<Decided>,
+    /// Wakes workload clusters.
+    wake: UnboundedSender<ObjectRef<AzureCluster>>,
+    reference: ReferenceLease,
+}
+
+/// What was decided last on the entries of the management cluster.
+#[derive(Default)]
+struct Decided {
+    /// The desired entries of each workload cluster, by its UID.
+    of: HashMap<String, Vec<EntryState>>,
+    /// The UIDs in the ledger of which reads have shown that no such cluster exists.
+    gone: BTreeSet<String>,
+    /// When the management cluster was written last.
+    written: Option<Instant>,
+    /// What every workload cluster depends on.
+    management: Option<AzureClusterSpec>,
+}
+
+impl Context {
+    fn decided<T>(&self, with: impl FnOnce(&mut Decided) -> T) -> T {
+        with(&mut self.decided.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn is_management(&self, cluster: &AzureCluster) -> bool {
+        crate::capz::cluster::reference(cluster) == self.settings.management
+    }
+
+    /// The management cluster, as the watch shows it.
+    fn management(&self) -> Option<Arc<AzureCluster>> {
+        let ClusterRef { namespace, name } = &self.settings.management;
+        self.clusters.get(&ObjectRef::new(name).within(namespace))
+    }
+
+    /// All workload clusters, as the watch shows them.
+    fn workloads(&self) -> Vec<Arc<AzureCluster>> {
+        let mut all = self.clusters.state();
+        all.retain(|cluster| !self.is_management(cluster));
+        all
+    }
+
+    /// What `question` finds in a snapshot with this management cluster.
+    fn with_snapshot<T>(&self, management: &AzureCluster, question: impl FnOnce(&Snapshot<'_>) -> T) -> T {
+        let workloads = self.workloads();
+        let workloads: Vec<&AzureCluster> = workloads.iter().map(Arc::as_ref).collect();
+        let gone = self.decided(|decided| decided.gone.clone());
+        question(&Snapshot {
+            management,
+            workloads: &workloads,
+            cloud: self.settings.cloud,
+            gone: &gone,
+        })
+    }
+
+    fn api(&self, namespace: &str) -> Api<AzureCluster> {
+        Api::namespaced(self.runtime.kube.clone(), namespace)
+    }
+
+    /// A cluster as the API server has it now.
+    async fn read(&self, cluster: &ClusterRef) -> Result<Option<AzureCluster>, ReconcileError> {
+        within(self.api(&cluster.namespace).get_opt(&cluster.name)).await
+    }
+
+    /// Patches a cluster that was just read; returns it as it is then.
+    async fn patch(&self, cluster: &AzureCluster, patch: json_patch::Patch) -> Result<AzureCluster, ReconcileError> {
+        let api = self.api(&cluster.namespace().unwrap_or_default());
+        let patch = kube::api::Patch::<()>::Json(patch);
+        let written = changing(api.patch(&cluster.name_any(), &self.runtime.patch_params(), &patch)).await;
+        self.runtime
+            .metrics
+            .kube_write(KubeResource::AzureCluster, KubeVerb::Patch);
+        written.map_err(ReconcileError::guarded)
+    }
+}
+
+/// The assignments of one workload cluster that changed, by its UID.
+fn changed(before: &HashMap<String, Vec<EntryState>>, now: &Assignments) -> BTreeSet<String> {
+    let uids = before.keys().chain(now.of.keys());
+    let differs = |uid: &&String| before.get(*uid) != now.of.get(*uid);
+    uids.filter(differs).cloned().collect()
+}
+
+/// How often a patch is tried again that met another writer, before the reconcile is.
+const MOST_TRIES: usize = 5;
+
+/// The time between two writes of the management cluster: many workload clusters that come together are served by one.
+const BETWEEN_WRITES: Duration = Duration::from_millis(400);

@@ -1,0 +1,262 @@
+//! One workload cluster: its finalizer, the entry of the gateway, its addresses and its condition. Its entries in the
+//! management cluster are written there.
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+use kube::api::Patch;
+use serde_json::json;
+
+use super::addresses::{self, Found};
+use super::{Context, MOST_TRIES};
+use crate::api::capi::AzureCluster;
+use crate::api::markers::capz::FINALIZER;
+use crate::capz::address::Address;
+use crate::capz::assignments::{Assignments, EntryState, undecided};
+use crate::capz::cluster::{Access, access, is_deleting, is_held, reference, uid};
+use crate::capz::condition;
+use crate::capz::gateway::{self, Gateway};
+use crate::capz::links;
+use crate::capz::patch::patch;
+use crate::capz::reason::{Problem, Reason};
+use crate::capz::status::{Endpoint, Published, Side, published};
+use crate::metrics::{KubeResource, KubeVerb, ReconcileResult};
+use crate::runtime::call::{ReconcileError, changing};
+use crate::runtime::requeue::Requeue;
+
+type Reconciled = Result<(ReconcileResult, Option<Requeue>), ReconcileError>;
+
+/// Reconciles one workload cluster.
+///
+/// # Errors
+/// The API server refuses, or others write without end.
+pub(super) async fn reconcile(cx: &Context, cluster: &AzureCluster) -> Reconciled {
+    let resync = Requeue::new(cx.runtime.resync, Requeue::RESYNC);
+    if cx.reference.leads() {
+        return Ok((ReconcileResult::Waiting, Some(resync)));
+    }
+    if is_deleting(cluster) {
+        return release(cx, cluster).await;
+    }
+    let Some(management) = cx.management() else {
+        let message = format!("AzureCluster {} does not exist", cx.settings.management);
+        let problem = Problem::new(Reason::ManagementClusterMissing, message);
+        return block(cx, cluster, problem).await;
+    };
+    if let Err(problem) = undecided(cluster, &management, cx.settings.cloud) {
+        return block(cx, cluster, problem).await;
+    }
+    if !is_held(cluster) {
+        // Its event brings the next reconcile.
+        hold(cx, cluster).await?;
+        return Ok((ReconcileResult::Waiting, Some(resync)));
+    }
+    let (cluster, gateway) = write_gateway(cx, cluster, &management).await?;
+    let mut requeues = vec![resync];
+    let api_server = api_server(cx, &cluster, &management, &mut requeues).await;
+    let Some(api_server) = api_server else {
+        // The reconcile of the management cluster wakes it.
+        return Ok((ReconcileResult::Waiting, Some(resync)));
+    };
+    let gateway = gateway_side(cx, &cluster, gateway, &mut requeues).await;
+    let desired = published(&cluster, &api_server, &gateway);
+    let result = publish(cx, &cluster, &desired).await?;
+    Ok((result, Requeue::earliest(requeues)))
+}
+
+/// Publishes a problem for which nothing else is done.
+async fn block(cx: &Context, cluster: &AzureCluster, problem: Problem) -> Reconciled {
+    let resync = Requeue::new(cx.runtime.resync, Requeue::RESYNC);
+    write_condition(cx, cluster, Some(&problem)).await?;
+    Ok((ReconcileResult::Refused, Some(resync)))
+}
+
+/// Adds the finalizer, before anything is made for the cluster.
+async fn hold(cx: &Context, cluster: &AzureCluster) -> Result<(), ReconcileError> {
+    let Some(fresh) = same(cx, cluster)
+        .await?
+        .filter(|fresh| !is_held(fresh) && !is_deleting(fresh))
+    else {
+        return Ok(());
+    };
+    let finalizers = fresh.finalizers().iter().map(String::as_str).chain([FINALIZER]);
+    write_finalizers(cx, &fresh, finalizers.collect()).await
+}
+
+/// Lets a cluster go that is deleting, once the management cluster has nothing for it.
+async fn release(cx: &Context, cluster: &AzureCluster) -> Reconciled {
+    if !is_held(cluster) {
+        return Ok((ReconcileResult::Ready, None));
+    }
+    let resync = Requeue::new(cx.runtime.resync, Requeue::RESYNC);
+    if let Some(management) = cx.read(&cx.settings.management).await? {
+        let is_free = cx.with_snapshot(&management, |snapshot| Assignments::is_free_of(snapshot, uid(cluster)));
+        if !is_free {
+            // The reconcile of the management cluster removes it; its event brings the next one.
+            return Ok((
+                ReconcileResult::Waiting,
+                Some(Requeue::new(super::BETWEEN_WRITES, Requeue::POLL)),
+            ));
+        }
+    }
+    let Some(fresh) = same(cx, cluster).await?.filter(is_held) else {
+        return Ok((ReconcileResult::Ready, None));
+    };
+    let others = fresh
+        .finalizers()
+        .iter()
+        .map(String::as_str)
+        .filter(|name| *name != FINALIZER);
+    write_finalizers(cx, &fresh, others.collect()).await?;
+    tracing::info!("released");
+    Ok((ReconcileResult::Ready, Some(resync)))
+}
+
+async fn write_finalizers(cx: &Context, fresh: &AzureCluster, all: Vec<&str>) -> Result<(), ReconcileError> {
+    let api = cx.api(&fresh.namespace().unwrap_or_default());
+    let patch = json!({"metadata": {"finalizers": all, "resourceVersion": fresh.resource_version()}});
+    changing(api.patch(&fresh.name_any(), &cx.runtime.patch_params(), &Patch::Merge(patch))).await?;
+    cx.runtime
+        .metrics
+        .kube_write(KubeResource::AzureCluster, KubeVerb::Patch);
+    Ok(())
+}
+
+/// The cluster as the API server has it now, if it is still the same.
+async fn same(cx: &Context, cluster: &AzureCluster) -> Result<Option<AzureCluster>, ReconcileError> {
+    let found = cx.read(&reference(cluster)).await?;
+    Ok(found.filter(|found| uid(found) == uid(cluster)))
+}
+
+/// Writes the entry of the gateway, if it is not as desired; returns the cluster and what is decided on it.
+async fn write_gateway(
+    cx: &Context,
+    cluster: &AzureCluster,
+    management: &AzureCluster,
+) -> Result<(AzureCluster, Gateway), ReconcileError> {
+    let decide = |cluster: &AzureCluster| {
+        let access = access(management).unwrap_or(Access::Public);
+        gateway::decide(cluster, management, access)
+    };
+    let mut tries = 1;
+    let (mut cluster, mut decided) = (cluster.clone(), decide(cluster));
+    while !decided.changes().is_empty() {
+        cluster = same(cx, &cluster).await?.ok_or(ReconcileError::Gone)?;
+        decided = decide(&cluster);
+        if decided.changes().is_empty() {
+            break;
+        }
+        match cx.patch(&cluster, patch(&cluster, decided.changes(), None, &[])).await {
+            Ok(written) => {
+                decided = decide(&written);
+                cluster = written;
+                break;
+            }
+            Err(error) if error.conflict() && tries < MOST_TRIES => tries += 1,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((cluster, decided))
+}
+
+/// The way to the API server; none while its entries are not decided on yet.
+async fn api_server(
+    cx: &Context,
+    cluster: &AzureCluster,
+    management: &AzureCluster,
+    requeues: &mut Vec<Requeue>,
+) -> Option<Side> {
+    if access(cluster) != Ok(Access::Internal) {
+        return Some(Side::NotDesired);
+    }
+    let states = cx.decided(|decided| decided.of.get(uid(cluster)).cloned())?;
+    let mut endpoints = Vec::new();
+    for EntryState {
+        entry,
+        problem,
+        is_there,
+    } in states
+    {
+        let address = match problem {
+            Some(problem) => Address::Missing(problem),
+            None => {
+                let Found { address, requeue } = addresses::read(cx, cluster, management, &entry).await;
+                requeues.push(requeue);
+                address
+            }
+        };
+        endpoints.push(Endpoint {
+            name: entry.name,
+            was_there: is_there,
+            address,
+        });
+    }
+    Some(Side::Desired(endpoints, links::desired(cluster, management).problem))
+}
+
+/// The way to the gateway.
+async fn gateway_side(cx: &Context, cluster: &AzureCluster, gateway: Gateway, requeues: &mut Vec<Requeue>) -> Side {
+    match gateway {
+        Gateway::NotDesired(_) => Side::NotDesired,
+        Gateway::Blocked(problem) => Side::Undecided(problem),
+        Gateway::Desired { entry, is_there, .. } => {
+            let Found { address, requeue } = addresses::read(cx, cluster, cluster, &entry).await;
+            requeues.push(requeue);
+            let endpoint = Endpoint {
+                name: entry.name,
+                was_there: is_there,
+                address,
+            };
+            Side::Desired(vec![endpoint], None)
+        }
+    }
+}
+
+/// Writes annotations and condition, if they are not as desired.
+async fn publish(cx: &Context, cluster: &AzureCluster, desired: &Published) -> Result<ReconcileResult, ReconcileError> {
+    if !desired.annotations.is_empty()
+        && let Some(fresh) = same(cx, cluster).await?
+    {
+        cx.patch(&fresh, patch(&fresh, &[], None, &desired.annotations)).await?;
+    }
+    if !desired.applies {
+        patch_status(cx, cluster, condition::removal).await?;
+    } else if !desired.keeps_condition {
+        write_condition(cx, cluster, desired.problem.as_ref()).await?;
+    }
+    Ok(match &desired.problem {
+        None => ReconcileResult::Ready,
+        Some(_) => ReconcileResult::Waiting,
+    })
+}
+
+/// Publishes a problem, or none, as the condition, if the cluster does not show that already.
+async fn write_condition(
+    cx: &Context,
+    cluster: &AzureCluster,
+    problem: Option<&Problem>,
+) -> Result<(), ReconcileError> {
+    let now = Timestamp::now();
+    patch_status(cx, cluster, |cluster| condition::patch(cluster, problem, now)).await
+}
+
+/// Patches the status, if it is not as desired; decides again by the cluster as it is now.
+async fn patch_status(
+    cx: &Context,
+    cluster: &AzureCluster,
+    decide: impl Fn(&AzureCluster) -> Option<json_patch::Patch>,
+) -> Result<(), ReconcileError> {
+    if decide(cluster).is_none() {
+        return Ok(());
+    }
+    let fresh = same(cx, cluster).await?;
+    let Some((patch, fresh)) = fresh.and_then(|fresh| Some((decide(&fresh)?, fresh))) else {
+        return Ok(());
+    };
+    let api = cx.api(&fresh.namespace().unwrap_or_default());
+    let patch = Patch::<()>::Json(patch);
+    let written = changing(api.patch_status(&fresh.name_any(), &cx.runtime.patch_params(), &patch)).await;
+    cx.runtime
+        .metrics
+        .kube_write(KubeResource::AzureClusterStatus, KubeVerb::Patch);
+    written.map(drop).map_err(ReconcileError::guarded)
+}

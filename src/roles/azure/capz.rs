@@ -1,0 +1,68 @@
+//! Role `capz`: private endpoints for clusters made by Cluster API on Azure.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+
+use super::AzureConnection;
+use crate::controllers::capz::reference_lease::{LeaseObserver, NAME};
+use crate::controllers::capz::{self, IdentitySettings, Settings};
+use crate::controllers::context::recorder;
+use crate::http::ReadinessItem;
+use crate::preview::RolePlan;
+use crate::roles::Foundation;
+use crate::runtime::Runtime;
+use crate::runtime::rate::Rates;
+use crate::runtime::retry::Retries;
+use crate::runtime::watch::Scope;
+
+pub(super) const RIGHTS: &str = include_str!("../../../charts/hyperlink/files/role-capz.yaml");
+
+/// Waits until no other operator leads.
+pub(super) async fn prepare(kube: &kube::Client, item: &ReadinessItem) {
+    let mut observer = LeaseObserver::default();
+    loop {
+        match observer.holder(kube).await {
+            Ok(None) => return item.ready(),
+            Ok(Some(holder)) => item.waiting(&format!("{holder} leads by lease {NAME}")),
+            Err(error) => item.waiting(&format!("lease {NAME} cannot be read: {error}")),
+        }
+        tokio::time::sleep(LeaseObserver::EVERY).await;
+    }
+}
+
+pub(super) async fn run(foundation: &Foundation<'_>, azure: &AzureConnection, scope: Scope) -> anyhow::Result<()> {
+    let config = foundation.config;
+    let own = config.capz.as_ref().context("role capz has no settings")?;
+    let settings = Settings {
+        management: own.management.clone(),
+        cloud: azure.settings.cloud_name,
+    };
+    let identities = IdentitySettings {
+        cloud: azure.settings.cloud.clone(),
+        http: azure.http.clone(),
+        gate: Arc::clone(&foundation.gate),
+        federated_token_file: own.federated_token_file.clone(),
+    };
+    capz::run(runtime(foundation), settings, identities, scope).await;
+    Ok(())
+}
+
+fn runtime(foundation: &Foundation<'_>) -> Runtime {
+    let run = foundation.config.run.as_ref();
+    let instance = run.map_or("hyperlink", |run| run.lease.candidate.as_str());
+    let (kube, metrics) = (foundation.kube.clone(), Arc::clone(&foundation.metrics));
+    Runtime {
+        events: recorder(kube.clone(), foundation.role, &[], instance, Arc::clone(&metrics)),
+        kube,
+        field_manager: foundation.role.field_manager(),
+        retries: Retries::default(),
+        rates: Rates::default(),
+        metrics,
+        resync: foundation.resync(),
+    }
+}
+
+pub(super) fn dry_run() -> anyhow::Result<RolePlan> {
+    bail!("role capz has no dry run")
+}
