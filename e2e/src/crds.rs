@@ -1,6 +1,8 @@
 //! Installs the CRDs of HyperShift's kinds: HyperShift's own where they are on this machine. Elsewhere Hyperlink
 //! provides the CRD of the kind that it serves, and the others are partial CRDs with only the fields that Hyperlink
-//! reads.
+//! reads. [`capi`] does the same for Cluster API's kinds.
+
+pub mod capi;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,38 +18,38 @@ use crate::wait::eventually;
 /// HyperShift's HostedClusters, as the beginning of a CRD file name.
 const HOSTED_CLUSTERS: &str = "hostedclusters";
 
-/// The cloud of a management cluster and its hosted clusters.
+/// HyperShift's kinds that Hyperlink serves, as the beginnings of CRD file names.
+const SERVED_ON_AZURE: &str = "azureprivatelinkservices";
+const SERVED_ON_AWS: &str = "awsendpointservices";
+
+/// The cloud of a management cluster and its hosted clusters, or what else makes the clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Platform {
-    /// Azure.
+    /// HyperShift on Azure.
     Azure,
-    /// AWS, with OpenShift as the management cluster.
+    /// HyperShift on AWS, with OpenShift as the management cluster.
     Aws,
+    /// Cluster API on Azure, without HyperShift.
+    Capz,
 }
 
 impl Platform {
-    /// HyperShift's kind that Hyperlink serves there, as the beginning of a CRD file name.
-    fn served(self) -> &'static str {
-        match self {
-            Self::Azure => "azureprivatelinkservices",
-            Self::Aws => "awsendpointservices",
-        }
-    }
-
     /// HyperShift's kinds that Hyperlink uses there, as the beginnings of CRD file names.
-    fn kinds(self) -> Vec<&'static str> {
-        let node_pools = (self == Self::Aws).then_some("nodepools");
-        [self.served(), HOSTED_CLUSTERS, "hostedcontrolplanes"]
-            .into_iter()
-            .chain(node_pools)
-            .collect()
-    }
-
-    fn served_crd(self) -> CustomResourceDefinition {
+    fn kinds(self) -> &'static [&'static str] {
         match self {
-            Self::Azure => hyperlink::api::crd(),
-            Self::Aws => hyperlink::api::aws_crd(),
+            Self::Azure => &[SERVED_ON_AZURE, HOSTED_CLUSTERS, "hostedcontrolplanes"],
+            Self::Aws => &[SERVED_ON_AWS, HOSTED_CLUSTERS, "hostedcontrolplanes", "nodepools"],
+            Self::Capz => &[],
         }
+    }
+}
+
+/// The CRD of a kind that Hyperlink provides itself.
+fn own_crd(kind: &str) -> Option<CustomResourceDefinition> {
+    match kind {
+        SERVED_ON_AZURE => Some(hyperlink::api::crd()),
+        SERVED_ON_AWS => Some(hyperlink::api::aws_crd()),
+        _ => None,
     }
 }
 
@@ -57,11 +59,14 @@ impl Platform {
 ///
 /// A CRD is missing or refused, or does not become Established.
 pub async fn install(client: &kube::Client, platform: Platform) -> Result<()> {
-    install_all(client, platform, &platform.kinds()).await?;
-    if platform == Platform::Aws {
-        install_file(client, &find(&fixtures(), "infrastructures")?).await?;
+    match platform {
+        Platform::Azure => install_all(client, platform.kinds()).await,
+        Platform::Aws => {
+            install_all(client, platform.kinds()).await?;
+            install_file(client, &find(&fixtures(), "infrastructures")?).await
+        }
+        Platform::Capz => capi::install(client).await,
     }
-    Ok(())
 }
 
 /// Sets whether the API server serves HostedClusters in the version that Hyperlink reads. Existing objects stay.
@@ -92,16 +97,16 @@ pub async fn install_missing(client: &kube::Client) -> Result<()> {
     for kind in Platform::Azure.kinds() {
         let name = format!("{kind}.hypershift.openshift.io");
         if crds.get_opt(&name).await?.is_none() {
-            missing.push(kind);
+            missing.push(*kind);
         }
     }
     if missing.is_empty() {
         return Ok(());
     }
-    install_all(client, Platform::Azure, &missing).await
+    install_all(client, &missing).await
 }
 
-async fn install_all(client: &kube::Client, platform: Platform, kinds: &[&str]) -> Result<()> {
+async fn install_all(client: &kube::Client, kinds: &[&str]) -> Result<()> {
     let reference = crate::reference::directory("hypershift-crds");
     if reference.is_none() {
         let variable = crate::reference::VARIABLE;
@@ -109,11 +114,9 @@ async fn install_all(client: &kube::Client, platform: Platform, kinds: &[&str]) 
     }
     let directory = reference.clone().unwrap_or_else(fixtures);
     for kind in kinds {
-        if *kind == platform.served() && reference.is_none() {
-            let definition = serde_json::to_value(platform.served_crd())?;
-            install_one(client, serde_json::from_value(definition)?).await?;
-        } else {
-            install_file(client, &find(&directory, kind)?).await?;
+        match own_crd(kind).filter(|_| reference.is_none()) {
+            Some(own) => install_one(client, serde_json::from_value(serde_json::to_value(own)?)?).await?,
+            None => install_file(client, &find(&directory, kind)?).await?,
         }
     }
     Ok(())
@@ -147,11 +150,14 @@ fn find(directory: &Path, kind: &str) -> Result<PathBuf> {
 ///
 /// The file is no CRD, or it is refused.
 pub async fn install_file(client: &kube::Client, path: &Path) -> Result<()> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
-    let crd = serde_saphyr::from_str(&text).with_context(|| format!("parse {}", path.display()))?;
-    install_one(client, crd)
+    install_one(client, read(path)?)
         .await
         .with_context(|| format!("install {}", path.display()))
+}
+
+fn read(path: &Path) -> Result<DynamicObject> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+    serde_saphyr::from_str(&text).with_context(|| format!("parse {}", path.display()))
 }
 
 /// Installs one CRD and waits until it is served.

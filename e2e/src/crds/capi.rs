@@ -1,0 +1,143 @@
+//! Installs the CRDs of Cluster API (CAPI), of its provider for Azure (CAPZ) and of what is used beside them: the
+//! projects' own where they are on this machine, else partial CRDs with only the fields that Hyperlink uses.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use futures::future::try_join_all;
+use kube::api::DynamicObject;
+use serde_json::json;
+
+use super::{find, fixtures, install_one, read};
+
+/// The directory of the providers' CRDs in the reference data.
+const REFERENCE: &str = "capi-crds";
+
+/// CAPZ's CRDs with the field `privateLinks`, which upstream lacks.
+const FORK: &str = "capz-giantswarm-v1.20.2-gs-c8fd00c00";
+const UPSTREAM: &str = "capz-v1.23.0";
+const CROSSPLANE: &str = "crossplane";
+/// The CRDs of CAPZ that HyperShift installs.
+const HYPERSHIFT: &str = "hypershift-cluster-api-provider-azure";
+
+/// The CRDs of the providers: folder in the reference data, beginning of the file name.
+const OF_PROVIDERS: [(&str, &str); 6] = [
+    (FORK, "infrastructure.cluster.x-k8s.io_azureclusters."),
+    (UPSTREAM, "infrastructure.cluster.x-k8s.io_azureclusteridentities."),
+    (
+        UPSTREAM,
+        "infrastructure.cluster.x-k8s.io_azureasomanagedcontrolplanes.",
+    ),
+    (UPSTREAM, "infrastructure.cluster.x-k8s.io_azuremanagedcontrolplanes."),
+    (CROSSPLANE, "azure.upbound.io_providerconfigs."),
+    (HYPERSHIFT, "infrastructure.cluster.x-k8s.io_azuremachinetemplates."),
+];
+
+/// The CRDs of Cluster API's own module that its kubeadm control planes take, as file names without ending.
+const OF_MODULE: [&str; 8] = [
+    "cluster.x-k8s.io_clusters",
+    "cluster.x-k8s.io_machines",
+    "cluster.x-k8s.io_machinepools",
+    "bootstrap.cluster.x-k8s.io_kubeadmconfigs",
+    "bootstrap.cluster.x-k8s.io_kubeadmconfigtemplates",
+    "controlplane.cluster.x-k8s.io_kubeadmcontrolplanes",
+    "controlplane.cluster.x-k8s.io_kubeadmcontrolplanetemplates",
+    "runtime.cluster.x-k8s.io_extensionconfigs",
+];
+
+/// The partial CRDs, as beginnings of file names.
+const PARTIAL: [&str; 7] = [
+    "azureclusters",
+    "azureclusteridentities",
+    "azureasomanagedcontrolplanes",
+    "azuremanagedcontrolplanes",
+    "clusters",
+    "kubeadmcontrolplanes",
+    "providerconfigs",
+];
+
+/// The Azure Service Operator's kind by which CAPZ makes private endpoints. Only a partial CRD of it is used.
+const SERVICE_OPERATOR: &str = "privateendpoints";
+
+/// Whether the projects' own CRDs are on this machine.
+pub fn are_real() -> bool {
+    crate::reference::directory(REFERENCE).is_some()
+}
+
+/// Installs all CRDs and waits until they are served.
+///
+/// # Errors
+///
+/// A CRD is missing or refused, or the Go module of Cluster API cannot be fetched.
+pub(super) async fn install(client: &kube::Client) -> Result<()> {
+    let files = match crate::reference::directory(REFERENCE) {
+        Some(directory) => real_files(&directory)?,
+        None => {
+            let variable = crate::reference::VARIABLE;
+            eprintln!("Cluster API's CRDs are not at hand (see {variable} in CONTRIBUTING.md): partial ones are used");
+            let partial = PARTIAL.iter().map(|kind| find(&fixtures(), kind));
+            partial.collect::<Result<_>>()?
+        }
+    };
+    let files = files.into_iter().chain([find(&fixtures(), SERVICE_OPERATOR)?]);
+    try_join_all(files.map(|file| install_contract(client, file))).await?;
+    Ok(())
+}
+
+/// Replaces the CRD of AzureClusters by upstream's, whose API server prunes `privateLinks`. Returns whether that CRD is
+/// on this machine.
+///
+/// # Errors
+///
+/// The CRD is refused.
+pub async fn install_upstream(client: &kube::Client) -> Result<bool> {
+    let Some(directory) = crate::reference::directory(REFERENCE) else {
+        return Ok(false);
+    };
+    let [(_, name), ..] = OF_PROVIDERS;
+    install_contract(client, find(&directory.join(UPSTREAM), name)?).await?;
+    Ok(true)
+}
+
+fn real_files(directory: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for (folder, name) in OF_PROVIDERS {
+        files.push(find(&directory.join(folder), name)?);
+    }
+    let folders = module_folders()?;
+    for name in OF_MODULE {
+        let file = format!("{name}.yaml");
+        let found = folders
+            .iter()
+            .map(|folder| folder.join(&file))
+            .find(|path| path.is_file());
+        files.push(found.with_context(|| format!("no {file} in {folders:?}"))?);
+    }
+    Ok(files)
+}
+
+/// The folders of CRDs in the Go module of Cluster API.
+fn module_folders() -> Result<Vec<PathBuf>> {
+    let script = crate::repository().join("hack/capi/build");
+    let output = Command::new(&script).arg("crds").stderr(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("run {}", script.display()))?;
+    ensure!(output.status.success(), "{}: {}", script.display(), output.status);
+    Ok(String::from_utf8(output.stdout)?.lines().map(PathBuf::from).collect())
+}
+
+/// Installs a CRD as Cluster API's installation has it, but without its conversion webhook: an object has the same
+/// fields in all versions.
+async fn install_contract(client: &kube::Client, file: PathBuf) -> Result<()> {
+    let mut crd: DynamicObject = read(&file)?;
+    crd.data["spec"]["conversion"] = json!({"strategy": "None"});
+    // Cluster API's contract: which version of a kind is for which version of its own.
+    let versions = crd.data["spec"]["versions"].as_array().into_iter().flatten();
+    let versions = versions.filter_map(|one| one["name"].as_str()).map(str::to_owned);
+    let labels: Vec<_> = versions
+        .map(|name| (format!("cluster.x-k8s.io/{name}"), name))
+        .collect();
+    crd.metadata.labels.get_or_insert_default().extend(labels);
+    let installed = install_one(client, crd).await;
+    installed.with_context(|| format!("install {}", file.display()))
+}
