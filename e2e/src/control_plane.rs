@@ -336,6 +336,7 @@ pub fn programs(listens: Listens) -> Result<PathBuf> {
     Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
 }
 
-fn free_port() -> Result<u16> {
+/// A port on loopback that nobody listens at.
+pub(crate) fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }

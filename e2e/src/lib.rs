@@ -11,6 +11,9 @@ pub mod aws_sim;
 pub mod azure_sim;
 pub mod bench;
 pub mod binaries;
+pub mod capz_cluster;
+pub mod capz_controllers;
+pub mod capz_env;
 mod control_api;
 pub mod control_plane;
 pub mod crds;
@@ -41,6 +44,7 @@ pub mod test_env;
 pub mod wait;
 
 pub use aws_env::AwsEnv;
+pub use capz_env::CapzEnv;
 pub use control_plane::ControlPlane;
 pub use scenario::scenario;
 pub use target::Target;

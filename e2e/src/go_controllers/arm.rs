@@ -1,6 +1,7 @@
 //! ARM as the Go controllers call it: they send every write unconditionally and wait until it has ended.
 
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -68,6 +69,21 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
+/// Where ARM and the issuer of its tokens are.
+#[derive(Clone, Copy, Debug)]
+pub struct Endpoint<'a> {
+    /// Base URL of ARM.
+    pub arm: &'a str,
+    /// Base URL of the token issuer.
+    pub authority: &'a str,
+    /// Audience of the tokens.
+    pub audience: &'a str,
+    /// Certificate authority of both.
+    pub ca_file: &'a Path,
+    /// Tenant of the identity.
+    pub tenant: &'a str,
+}
+
 /// ARM with the token of one identity.
 #[derive(Clone, Debug)]
 pub struct Arm {
@@ -86,7 +102,23 @@ impl Arm {
     /// The token issuer refuses.
     pub async fn connect(azure: &Azure, credential: &Credential, speed: u32) -> Result<Self> {
         let ca_file = azure.ca_file.as_ref().context("a simulator with its CA")?;
-        let ca = reqwest::Certificate::from_pem(&std::fs::read(ca_file)?)?;
+        let endpoint = Endpoint {
+            arm: &azure.arm,
+            authority: &azure.authority,
+            audience: &azure.audience,
+            ca_file,
+            tenant: &azure.tenant,
+        };
+        Self::connect_to(&endpoint, credential, speed).await
+    }
+
+    /// Like [`Arm::connect`], where there is no environment for HyperShift.
+    ///
+    /// # Errors
+    ///
+    /// The token issuer refuses.
+    pub async fn connect_to(endpoint: &Endpoint<'_>, credential: &Credential, speed: u32) -> Result<Self> {
+        let ca = reqwest::Certificate::from_pem(&std::fs::read(endpoint.ca_file)?)?;
         let http = reqwest::Client::builder()
             .no_proxy()
             .tls_certs_only([ca])
@@ -94,7 +126,7 @@ impl Arm {
             .build()?;
         let mut form = vec![
             ("grant_type", "client_credentials".to_owned()),
-            ("scope", format!("{}/.default", azure.audience)),
+            ("scope", format!("{}/.default", endpoint.audience)),
         ];
         match credential {
             Credential::SecretFile { path } => {
@@ -114,11 +146,11 @@ impl Arm {
                 ),
             ]),
         }
-        let url = format!("{}/{}/oauth2/v2.0/token", azure.authority, azure.tenant);
+        let url = format!("{}/{}/oauth2/v2.0/token", endpoint.authority, endpoint.tenant);
         let answer: Value = http.post(url).form(&form).send().await?.json().await?;
         let token = answer["access_token"].as_str();
         let token = token.with_context(|| format!("no token: {answer}"))?.to_owned();
-        let base = azure.arm.clone();
+        let base = endpoint.arm.to_owned();
         Ok(Self {
             http,
             base,

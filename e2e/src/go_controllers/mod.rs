@@ -13,12 +13,13 @@ mod dns;
 mod ho;
 mod object;
 mod observer;
-mod queue;
+pub(crate) mod queue;
 
 use std::future::Future;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use futures::future::BoxFuture;
 use kube::api::{Api, DynamicObject};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -102,6 +103,13 @@ impl GoOperator {
             spawn(&stop, async move { operator.run().await }),
         ];
         Ok(Self { stop, tasks })
+    }
+
+    /// Starts an operator of other controllers.
+    pub(crate) fn of(controllers: Vec<BoxFuture<'static, Result<()>>>) -> Self {
+        let stop = CancellationToken::new();
+        let tasks = controllers.into_iter().map(|work| spawn(&stop, work)).collect();
+        Self { stop, tasks }
     }
 
     /// Stops the operator, and fails if it has ended before.

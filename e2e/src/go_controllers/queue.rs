@@ -24,7 +24,7 @@ pub(super) trait GoReconciler: Sync {
 pub(super) type Events = BoxStream<'static, String>;
 
 /// An event for every change of every object of a kind.
-pub(super) fn changes<K>(api: Api<K>) -> impl Stream<Item = K> + Send
+pub(crate) fn changes<K>(api: Api<K>) -> impl Stream<Item = K> + Send
 where
     K: Resource + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
 {
