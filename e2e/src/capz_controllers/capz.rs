@@ -88,7 +88,11 @@ impl Capz {
             let azure_clusters = provider.azure_clusters(namespace);
             let history = Arc::clone(&provider);
             let recorded = azure_clusters.clone();
-            controllers.push(async move { Ok(history.history.record(recorded).await) }.boxed());
+            let recording = async move {
+                history.history.record(recorded).await;
+                Ok(())
+            };
+            controllers.push(recording.boxed());
             controllers.push(controller(
                 azure_clusters,
                 resource(AZURE_CLUSTER),
