@@ -2,6 +2,7 @@
 //! rights and nothing else, and with HyperShift's environment variables.
 
 pub mod aws;
+pub mod capz;
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -45,7 +46,7 @@ impl Role {
 /// One running `hyperlink run`. Dropping this value kills the process.
 #[derive(Debug)]
 pub struct Hyperlink {
-    role: Role,
+    role: &'static str,
     process: Process,
     served: Served,
     http: reqwest::Client,
@@ -123,7 +124,7 @@ impl Hyperlink {
         let program = Program::new(program).without_our_environment().arg("run");
         let program = with_flags(program, target, kubeconfig, &flags);
         let program = credentials(program, target, role, credential);
-        Self::start_prepared(&program, role, name, target.dir()).await
+        Self::start_prepared(&program, role.as_str(), name, target.dir()).await
     }
 
     /// Starts a program that has all its arguments, and waits until it serves its probes. Its log has to be JSON.
@@ -131,7 +132,7 @@ impl Hyperlink {
     /// # Errors
     ///
     /// The process ends; the error holds the end of its log.
-    pub async fn start_prepared(program: &Program, role: Role, name: &str, logs: &Path) -> Result<Self> {
+    pub async fn start_prepared(program: &Program, role: &'static str, name: &str, logs: &Path) -> Result<Self> {
         let process = program.spawn(name, logs)?;
         let served = process
             .until("hyperlink serves its probes", START, async || served_at(&process))
@@ -144,8 +145,8 @@ impl Hyperlink {
         })
     }
 
-    /// The role that it runs.
-    pub fn role(&self) -> Role {
+    /// The name of the role that it runs.
+    pub fn role(&self) -> &'static str {
         self.role
     }
 
@@ -179,7 +180,7 @@ impl Hyperlink {
     ///
     /// It is not ready within `timeout`; the error says what it waits for.
     pub async fn ready(&self, timeout: Duration) -> Result<()> {
-        let what = format!("hyperlink {} is ready", self.role.as_str());
+        let what = format!("hyperlink {} is ready", self.role);
         self.process
             .until(&what, timeout, async || match self.page("/readyz").await? {
                 (200, _) => Ok(()),
@@ -194,7 +195,7 @@ impl Hyperlink {
     ///
     /// It does not lead within `timeout`.
     pub async fn leading(&self, timeout: Duration) -> Result<()> {
-        let role = self.role.as_str();
+        let role = self.role;
         let leads = ["", "-aws"].map(|platform| format!("hyperlink_leader{{role=\"{role}{platform}\"}} 1"));
         self.process
             .until(&format!("hyperlink {role} leads"), timeout, async || {
@@ -216,11 +217,7 @@ impl Hyperlink {
     pub async fn stop(self) -> Result<()> {
         self.process.signal("TERM")?;
         let status = self.process.wait(STOP).await?;
-        ensure!(
-            status.success(),
-            "hyperlink {} stopped with {status}",
-            self.role.as_str()
-        );
+        ensure!(status.success(), "hyperlink {} stopped with {status}", self.role);
         Ok(())
     }
 }

@@ -113,7 +113,7 @@ impl Pod {
     ///
     /// The process ends before it serves its probes.
     pub async fn start(&self, role: Role, logs: &Path) -> Result<Hyperlink> {
-        Hyperlink::start_prepared(&self.program, role, &self.name, logs).await
+        Hyperlink::start_prepared(&self.program, role.as_str(), &self.name, logs).await
     }
 }
 

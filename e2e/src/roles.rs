@@ -78,6 +78,32 @@ fn files_on_aws(role: Role) -> &'static [&'static str] {
     }
 }
 
+/// The name of the lease of role `capz`.
+pub const CAPZ_LEASE: &str = "hyperlink-capz";
+
+/// Creates the ServiceAccount of role `capz`, and gives it the rights that are shipped: for its lease, and for the
+/// Secrets of identities in these namespaces.
+///
+/// # Errors
+///
+/// As [`install`].
+pub async fn install_capz(control_plane: &ControlPlane, identity_namespaces: &[&str]) -> Result<Access> {
+    let access = control_plane.service_account(NAMESPACE, "capz").await?;
+    let admin = control_plane.admin();
+    apply(admin, "role-capz.yaml", "ClusterRole", "capz", NAMESPACE, "").await?;
+    for namespace in identity_namespaces {
+        let mut role = shipped("role-capz-secrets.yaml")?;
+        role["metadata"]["namespace"] = (*namespace).into();
+        let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+            "metadata": {"name": "hyperlink-capz", "namespace": namespace},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role["metadata"]["name"]},
+            "subjects": [{"kind": "ServiceAccount", "namespace": NAMESPACE, "name": "capz"}]});
+        admin.apply_yaml(&format!("{role}\n---\n{binding}\n")).await?;
+    }
+    install_lease(admin, "capz", CAPZ_LEASE, NAMESPACE, "").await?;
+    Ok(access)
+}
+
 /// Gives a role the rights for the lease of this name.
 ///
 /// # Errors

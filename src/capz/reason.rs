@@ -104,3 +104,22 @@ impl Problem {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_a_row_in_the_order_of_their_rank() {
+        let page = include_str!("../../docs/capz.md");
+        let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
+        let rows = rows
+            .filter_map(|row| row.split_once("` | "))
+            .filter(|(_, rest)| rest.starts_with("Warning | ") || rest.starts_with("Info | "));
+        let documented: Vec<_> = rows
+            .map(|(reason, rest)| (reason, rest.split(' ').next().unwrap()))
+            .collect();
+        let all = Reason::ALL.map(|reason| (reason.as_str(), reason.severity().as_str()));
+        assert_eq!(documented, all);
+    }
+}

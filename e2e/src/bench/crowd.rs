@@ -160,7 +160,7 @@ impl Crowd {
 
     /// The memory of each role's process, in MiB.
     pub(super) fn memory(&self) -> Result<Vec<(&'static str, f64)>> {
-        let memory = |one: &Hyperlink| Ok((one.role().as_str(), mebibytes(one.process().rss().context("no VmRSS")?)));
+        let memory = |one: &Hyperlink| Ok((one.role(), mebibytes(one.process().rss().context("no VmRSS")?)));
         self.processes.iter().map(memory).collect()
     }
 

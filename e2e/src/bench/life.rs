@@ -70,7 +70,7 @@ impl Life<'_> {
 
     fn memory(&mut self, processes: &[Hyperlink; 2], when: &str, goal: f64) -> Result<()> {
         for hyperlink in processes {
-            let (role, process) = (hyperlink.role().as_str(), hyperlink.process());
+            let (role, process) = (hyperlink.role(), hyperlink.process());
             let now = process.rss().context("no VmRSS")?;
             let peak = process.peak_rss().context("no VmHWM")?;
             for (what, bytes) in [("RSS", now), ("peak RSS", peak)] {

@@ -68,7 +68,7 @@ async fn measured(hyperlink: &Hyperlink, objects: usize) -> Result<[Figure; 6]> 
     let (_, metrics) = hyperlink.page("/metrics").await?;
     let elapsed = began.elapsed().as_secs_f64() * 1_000.0;
     let of_page = (processor()? - of_start).as_secs_f64() * 1_000.0;
-    let name = |what: &str| format!("{what} of {}, {objects} custom resources", hyperlink.role().as_str());
+    let name = |what: &str| format!("{what} of {}, {objects} custom resources", hyperlink.role());
     Ok([
         Figure::new(name("RSS"), mebibytes(rss), "MiB", MEMORY * thousands),
         Figure::new(

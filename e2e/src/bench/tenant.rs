@@ -43,7 +43,7 @@ pub(super) async fn run(preset: Preset, program: &Path) -> Result<Report> {
     for (process, before) in processes.iter().zip(memory) {
         let peak = process.process().peak_rss().context("no VmHWM")?;
         let grown = mebibytes(peak.saturating_sub(before));
-        let role = process.role().as_str();
+        let role = process.role();
         report.figures.push(Figure::new(
             name(&format!("peak RSS of {role} grows by")),
             grown,

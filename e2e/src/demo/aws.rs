@@ -212,7 +212,7 @@ impl Stage for AwsStage {
         view.note(&format!("export KUBECONFIG={}", self.env.admin().path().display()));
         view.note(&format!("export CONTROL={control}"));
         for process in &self.roles {
-            let name = process.role().as_str().to_uppercase();
+            let name = process.role().to_uppercase();
             view.note(&format!("export {name}={}", process.metrics_address()));
         }
         view.note("To try:");

@@ -88,7 +88,7 @@ impl<S: Stage> Demo<S> {
         for process in stage.roles() {
             process.ready(patience).await?;
             process.leading(patience).await?;
-            let name = process.role().as_str();
+            let name = process.role();
             view.line(&format!(
                 "hyperlink {name}  leads, process {}, http://{}",
                 process.process().pid(),
@@ -119,7 +119,7 @@ impl<S: Stage> Demo<S> {
         self.delete(&before).await?;
         let rss = |process: &Hyperlink| {
             let bytes = process.process().peak_rss().unwrap_or_default();
-            (process.role().as_str(), bytes)
+            (process.role(), bytes)
         };
         let peak_rss: Vec<_> = self.stage.roles().into_iter().map(rss).collect();
         self.view.progress("");

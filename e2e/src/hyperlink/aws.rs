@@ -69,7 +69,7 @@ impl Hyperlink {
         let program = own
             .chain(flags.iter().copied())
             .fold(program.arg("run"), |program, (flag, value)| program.flag(flag, value));
-        Self::start_prepared(&program, role, name, env.dir()).await
+        Self::start_prepared(&program, role.as_str(), name, env.dir()).await
     }
 
     /// Starts one role for clusters on both clouds, which it reaches as in both of these environments.

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::values::defaults;
 
 /// The flags that the chart sets by itself, or that make no sense in a pod.
-const OF_THE_CHART: [&str; 13] = [
+const OF_THE_CHART: [&str; 15] = [
     "role",
     "namespace",
     "allow-scopes",
@@ -27,6 +27,9 @@ const OF_THE_CHART: [&str; 13] = [
     // The release's namespace, which the pod knows.
     "lease-namespace",
     "kubeconfig",
+    // Of role capz, which the chart does not install.
+    "management-cluster-name",
+    "management-cluster-namespace",
 ];
 
 #[test]

@@ -96,7 +96,7 @@ impl Candidate {
     }
 
     async fn lease_is(&self, standing: &str) -> Result<()> {
-        let line = format!("[+] lease ({}): {standing}", self.hyperlink.role().as_str());
+        let line = format!("[+] lease ({}): {standing}", self.hyperlink.role());
         self.process()
             .until(&line, SOON, async || {
                 let (_, page) = self.hyperlink.page("/readyz").await?;

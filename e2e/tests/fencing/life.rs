@@ -171,7 +171,7 @@ async fn operation_ages(candidate: &Candidate, kind: &str) -> Result<()> {
 /// Fails unless the standby is ready, has not called ARM, and has only read from the API server.
 async fn silent(test_env: &TestEnv, standby: &Candidate) -> Result<()> {
     standby.stands_by().await?;
-    let role = standby.hyperlink.role().as_str();
+    let role = standby.hyperlink.role();
     let metrics = Metrics::of(standby).await?;
     ensure!(metrics.sum(&format!("hyperlink_leader{{role={role}}}")) == Some(0.0));
     ensure!(metrics.sum("hyperlink_arm_calls_total").is_none());
@@ -198,7 +198,7 @@ fn leaders_report_a_whole_life_and_standbys_stay_silent() {
         for (leader, standby) in leaders.iter().zip(&standbys) {
             standby.stands_by().await?;
             let (_, page) = standby.hyperlink.page("/readyz").await?;
-            let role = leader.hyperlink.role().as_str();
+            let role = leader.hyperlink.role();
             ensure!(
                 page.contains(&format!("[+] controllers ({role}): not leading\n")),
                 "{page}"

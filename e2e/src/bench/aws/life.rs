@@ -91,7 +91,7 @@ impl Life<'_> {
     fn memory(&mut self, processes: &[Hyperlink; 2], when: &str, goal: f64) -> Result<()> {
         for hyperlink in processes {
             let rss = mebibytes(hyperlink.process().rss().context("no VmRSS")?);
-            let name = format!("RSS of {}, {when}", hyperlink.role().as_str());
+            let name = format!("RSS of {}, {when}", hyperlink.role());
             self.figure(&name, rss, "MiB", goal);
         }
         Ok(())
