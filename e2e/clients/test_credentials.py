@@ -192,20 +192,42 @@ def test_assertion_signed_by_another_key_is_refused(world, issuer):
     assert "AADSTS700027" in refusal(credential)
 
 
-def test_certificate_gets_a_token(world):
+def certified(days=1):
+    """A new key with its certificate, which ends after so many days, both in PEM."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "hyperlink")])
-    now = datetime.datetime.now(datetime.UTC)
+    ends = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days)
+    begins = ends - datetime.timedelta(days=2)
     certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + datetime.timedelta(hours=1))
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), begins, ends)
         .sign(key, hashes.SHA256())
         .public_bytes(serialization.Encoding.PEM)
     )
-    world.seed(certificates=[certificate.decode()])
     private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    credential = CertificateCredential(TENANT, WORKLOAD.client_id, certificate_data=private + certificate, **world.login())
+    return private, certificate
+
+
+def by_certificate(world, key, certificate):
+    return CertificateCredential(TENANT, WORKLOAD.client_id, certificate_data=key + certificate, **world.login())
+
+
+def test_certificate_gets_a_token(world):
+    key, certificate = certified()
+    world.seed(certificates=[certificate.decode()])
+    credential = by_certificate(world, key, certificate)
     assert claims(credential.get_token(SCOPE))["oid"] == WORKLOAD.object_id
     assert may_read(world, credential)
+
+
+def test_certificate_that_is_not_registered_is_refused(world):
+    world.seed(certificates=[certified()[1].decode()])
+    assert "AADSTS700027" in refusal(by_certificate(world, *certified()))
+
+
+def test_certificate_that_has_ended_is_refused(world):
+    key, certificate = certified(days=-1)
+    world.seed(certificates=[certificate.decode()])
+    assert "AADSTS1000502" in refusal(by_certificate(world, key, certificate))
 
 
 @pytest.fixture
@@ -231,6 +253,15 @@ def test_managed_identity_of_a_machine_gets_a_token(world, monkeypatch):
     credential = ManagedIdentityCredential()
     assert claims(credential.get_token(SCOPE))["oid"] == MANAGED.object_id
     assert may_read(world, credential)
+
+
+def test_machine_identity_by_client_id_is_that_principal(world, monkeypatch):
+    monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", world.control_url)
+    token = ManagedIdentityCredential(client_id=WORKLOAD.client_id).get_token(SCOPE)
+    assert claims(token)["oid"] == WORKLOAD.object_id
+    with pytest.raises((ClientAuthenticationError, CredentialUnavailableError)) as refused:
+        ManagedIdentityCredential(client_id="99999999-9999-9999-9999-999999999999").get_token(SCOPE)
+    assert "Identity not found" in refused.value.message
 
 
 def test_unknown_managed_identity_is_unavailable(world, app_service):

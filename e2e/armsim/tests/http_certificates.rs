@@ -14,7 +14,7 @@ use base64::{
     prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD as BASE64},
 };
 use http_support::*;
-use rcgen::{CertificateParams, KeyPair, PKCS_RSA_SHA256, RsaKeySize};
+use rcgen::{CertificateParams, KeyPair, PKCS_RSA_SHA256, RsaKeySize, date_time_ymd};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -26,8 +26,19 @@ struct Client {
 
 impl Client {
     fn new() -> Self {
+        Self::with(CertificateParams::default())
+    }
+
+    /// With a certificate that is valid in these years.
+    fn valid(years: [i32; 2]) -> Self {
+        let mut params = CertificateParams::default();
+        [params.not_before, params.not_after] = years.map(|year| date_time_ymd(year, 1, 1));
+        Self::with(params)
+    }
+
+    fn with(params: CertificateParams) -> Self {
         let key = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048).unwrap();
-        let certificate = CertificateParams::default().self_signed(&key).unwrap();
+        let certificate = params.self_signed(&key).unwrap();
         Self {
             key: RsaKeyPair::from_pkcs8(&key.serialize_der()).unwrap(),
             der: certificate.der().to_vec(),
@@ -42,6 +53,11 @@ impl Client {
             "PS256" => json!({"alg": alg, "x5t#S256": BASE64_STANDARD.encode(one)}),
             _ => json!({"alg": alg, "x5t": BASE64.encode(other)}),
         }
+    }
+
+    /// RS256 with the thumbprint that is not of SHA-1, in the alphabet of URLs.
+    fn modern_header(&self) -> Value {
+        json!({"alg": "RS256", "typ": "JWT", "x5t#S256": BASE64.encode(digest(&SHA256, &self.der))})
     }
 
     fn sign(&self, header: &Value, claims: &Value) -> String {
@@ -61,7 +77,7 @@ impl Client {
 fn claims(server: &TestServer) -> Value {
     let now = jiff::Timestamp::now().as_second();
     let endpoint = format!("{}/{TENANT}/oauth2/v2.0/token", server.armsim.authority);
-    json!({"iss": CLIENT, "sub": CLIENT, "aud": endpoint, "exp": now + 600, "nbf": now - 5})
+    json!({"iss": CLIENT, "sub": CLIENT, "aud": endpoint, "exp": now + 600, "nbf": now - 5, "jti": "one"})
 }
 
 async fn registered(client: &Client) -> TestServer {
@@ -95,6 +111,83 @@ async fn registered_certificate_is_a_credential(#[case] alg: &str) {
     let server = registered(&client).await;
     let (status, answer) = exchange(&server, &client.sign(&client.header(alg), &claims(&server))).await;
     assert_eq!(status, 200, "{answer}");
+}
+
+#[tokio::test]
+async fn sha256_thumbprint_is_accepted_with_rs256() {
+    let client = Client::new();
+    let server = registered(&client).await;
+    let (status, answer) = exchange(&server, &client.sign(&client.modern_header(), &claims(&server))).await;
+    assert_eq!(status, 200, "{answer}");
+}
+
+#[rstest]
+#[case::endpoint("/oauth2/v2.0/token")]
+#[case::endpoint_of_version_1("/oauth2/token")]
+#[case::issuer("/v2.0")]
+#[case::authority("")]
+#[case::authority_with_a_slash("/")]
+#[tokio::test]
+async fn audience_is_the_endpoint_or_the_authority(#[case] path: &str) {
+    let client = Client::new();
+    let server = registered(&client).await;
+    let mut claims = claims(&server);
+    claims["aud"] = json!(format!("{}/{TENANT}{path}", server.armsim.authority));
+    let (status, answer) = exchange(&server, &client.sign(&client.modern_header(), &claims)).await;
+    assert_eq!(status, 200, "{answer}");
+}
+
+#[rstest]
+#[case::over([2000, 2001])]
+#[case::yet_to_come([4000, 4001])]
+#[tokio::test]
+async fn certificate_outside_its_own_times_is_refused(#[case] years: [i32; 2]) {
+    let client = Client::valid(years);
+    let server = registered(&client).await;
+    let (status, answer) = exchange(&server, &client.sign(&client.modern_header(), &claims(&server))).await;
+    assert_eq!(
+        (status, &answer["error_codes"][0]),
+        (401, &json!(1_000_502)),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn assertion_without_an_id_is_refused() {
+    let client = Client::new();
+    let server = registered(&client).await;
+    for id in [json!(null), json!("")] {
+        let mut claims = claims(&server);
+        claims["jti"] = id;
+        let (status, answer) = exchange(&server, &client.sign(&client.modern_header(), &claims)).await;
+        assert_eq!((status, &answer["error_codes"][0]), (400, &json!(50027)), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn every_registered_certificate_counts() {
+    let (old, new) = (Client::new(), Client::new());
+    let mut seed = small_seed();
+    let key = KeyPair::generate().unwrap().serialize_pem();
+    // The second as a client keeps it: with its key.
+    seed["tenants"][0]["principals"][0]["certificates"] = json!([old.pem, format!("{key}{}", new.pem)]);
+    let server = start_with(Default::default(), Some(seed)).await;
+    for client in [&old, &new] {
+        let (status, answer) = exchange(&server, &client.sign(&client.modern_header(), &claims(&server))).await;
+        assert_eq!(status, 200, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn seed_with_an_unreadable_certificate_is_refused() {
+    let server = start().await;
+    for pem in ["PEM", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+        let mut seed = small_seed();
+        seed["tenants"][0]["principals"][0]["certificates"] = json!([pem]);
+        let (status, answer) = server.control(reqwest::Method::PUT, "/seed", Some(seed)).await;
+        assert_eq!(status, 400);
+        assert!(answer["error"].as_str().unwrap().contains(CLIENT), "{answer}");
+    }
 }
 
 #[rstest]

@@ -1,5 +1,6 @@
 //! The seed: a whole small Azure from JSON. Unknown keys are errors that name them, except inside `resources`.
 
+use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use simulator::seed;
@@ -26,9 +27,18 @@ pub struct Seed {
 }
 
 impl Seed {
-    /// Reads a seed. The error names the unknown key.
+    /// Reads a seed. The error names the unknown key, or the principal whose certificate cannot be read.
     pub fn parse(json: &[u8]) -> Result<Self, SeedError> {
-        seed::parse(json)
+        let seed: Self = seed::parse(json)?;
+        for principal in seed.tenants.iter().flat_map(|tenant| &tenant.principals) {
+            if principal.certificates().count() < principal.certificates.len() {
+                let id = &principal.client_id;
+                return Err(SeedError::Form(format!(
+                    "a certificate of principal '{id}' cannot be read"
+                )));
+            }
+        }
+        Ok(seed)
     }
 }
 
@@ -60,6 +70,20 @@ pub struct Principal {
     /// X.509 certificates in PEM, whose keys sign assertions in place of a secret.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub certificates: Vec<String>,
+}
+
+impl Principal {
+    /// The certificates that can be read; of a text with several blocks the first certificate.
+    pub(crate) fn certificates(&self) -> impl Iterator<Item = CertificateDer<'static>> {
+        let read = |pem: &String| CertificateDer::from_pem_slice(pem.as_bytes()).ok();
+        let all = self.certificates.iter().filter_map(read);
+        all.filter(|der| webpki::EndEntityCert::try_from(der).is_ok())
+    }
+
+    /// Whether it has a credential that a managed identity has not.
+    pub(crate) fn has_credential(&self) -> bool {
+        self.secret.is_some() || !self.federated.is_empty() || !self.certificates.is_empty()
+    }
 }
 
 /// A federated credential.

@@ -1,10 +1,14 @@
 //! Client assertions: tokens that a client signs, or that somebody else signs for it, in place of a secret. Pure.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
+use rustls::pki_types::{CertificateDer, UnixTime};
 use serde::Deserialize;
+use webpki::{EndEntityCert, KeyUsage};
 
 use super::entra::EntraError;
-use super::jwt::{Jwt, JwtError, pem_der};
+use super::jwt::{Jwt, JwtError};
 use crate::{Federated, Principal};
 
 #[derive(Deserialize)]
@@ -14,6 +18,7 @@ struct Claims {
     aud: OneOrMany,
     exp: f64,
     nbf: Option<f64>,
+    jti: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -47,9 +52,8 @@ pub(super) fn proves(
     endpoints: &[String],
     real: Timestamp,
 ) -> Result<(), EntraError> {
-    let malformed = |_| EntraError::request(50027, "The client assertion is not a valid JSON Web Token.");
-    let jwt = Jwt::parse(assertion).map_err(malformed)?;
-    let claims: Claims = jwt.claims().map_err(malformed)?;
+    let jwt = Jwt::parse(assertion).map_err(|_| malformed())?;
+    let claims: Claims = jwt.claims().map_err(|_| malformed())?;
     if claims.iss.eq_ignore_ascii_case(&principal.client_id) {
         by_certificate(&jwt, &claims, principal, endpoints, real)
     } else {
@@ -57,7 +61,11 @@ pub(super) fn proves(
     }
 }
 
-/// Subject, audience and times, then the certificate by its thumbprint, then the signature
+fn malformed() -> EntraError {
+    EntraError::request(50027, "The client assertion is not a valid JSON Web Token.")
+}
+
+/// Subject, audience, times and id, then the certificate by its thumbprint, its own times, and the signature
 /// (<https://learn.microsoft.com/entra/identity-platform/certificate-credentials>).
 fn by_certificate(
     jwt: &Jwt<'_>,
@@ -75,16 +83,36 @@ fn by_certificate(
         return Err(EntraError::client(700_023, message));
     }
     in_time(claims, real)?;
-    let mut certificates = principal.certificates.iter().filter_map(|pem| pem_der(pem));
-    let Some(certificate) = certificates.find(|der| jwt.is_signed_by(der)) else {
+    if claims.jti.as_ref().is_none_or(String::is_empty) {
+        return Err(malformed());
+    }
+    let Some(certificate) = principal.certificates().find(|der| jwt.is_signed_by(der)) else {
         let message = format!(
             "The certificate with identifier used to sign the client assertion is not registered on application. [Reason - The key was not found., Please visit the Azure Portal, Graph Explorer or directly use MS Graph to see configured keys for app Id '{}'.]",
             principal.client_id
         );
         return Err(EntraError::client(700_027, message));
     };
+    if !is_valid(&certificate, real) {
+        let message = "The provided certificate is not within its specified validity window.";
+        return Err(EntraError::client(1_000_502, message));
+    }
     jwt.verify_by_certificate(&certificate)
         .map_err(|error| unsigned(&error))
+}
+
+/// Whether a certificate's own times hold. Nobody has to vouch for it: it is registered itself.
+fn is_valid(certificate: &CertificateDer<'_>, real: Timestamp) -> bool {
+    let seconds = u64::try_from(real.as_second()).unwrap_or_default();
+    let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+    let Ok(certificate) = EndEntityCert::try_from(certificate) else {
+        return false;
+    };
+    let verified = certificate.verify_for_usage(&[], &[], &[], now, KeyUsage::client_auth(), None, None);
+    !matches!(
+        verified,
+        Err(webpki::Error::CertExpired { .. } | webpki::Error::CertNotValidYet { .. })
+    )
 }
 
 /// Issuer, subject and audience compare case-sensitively, in this order; then the times, then the signature.

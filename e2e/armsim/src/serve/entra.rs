@@ -142,7 +142,7 @@ pub(crate) fn decide(
             ),
         })?;
     let oauth = format!("{authority}/{}", tenant.id);
-    let endpoints = ["oauth2/v2.0/token", "oauth2/token", "v2.0"].map(|path| format!("{oauth}/{path}"));
+    let endpoints = ["/oauth2/v2.0/token", "/oauth2/token", "/v2.0", "/", ""].map(|path| format!("{oauth}{path}"));
     prove(request, principal, &endpoints, real)?;
     let audience = audience(scope, arm_audiences, &tenant.id)?;
     Ok((subject(tenant, principal), audience))

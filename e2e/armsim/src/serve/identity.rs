@@ -104,11 +104,11 @@ impl Form {
 }
 
 impl IdentityQuery {
-    /// Without any id it is the system-assigned identity: a principal that has neither secret nor federated subject.
+    /// Without any id it is the system-assigned identity: a principal without a credential of its own.
     fn names(&self, principal: &Principal) -> bool {
         let is = |asked: &str, id: &str| asked.eq_ignore_ascii_case(id);
         match (&self.client_id, &self.object_id, &self.mi_res_id) {
-            (None, None, None) => principal.secret.is_none() && principal.federated.is_empty(),
+            (None, None, None) => !principal.has_credential(),
             (Some(client), _, _) => is(client, &principal.client_id),
             (None, Some(object), _) => is(object, &principal.object_id),
             (None, None, Some(_)) => false,
@@ -164,6 +164,7 @@ mod tests {
     fn ask(form: Form, query: Value, header: (&'static str, &'static str)) -> Result<String, u16> {
         let tenants: Vec<Tenant> = serde_json::from_value(json!([{"id": "t", "principals": [
             {"client_id": "secretive", "object_id": "o1", "secret": "s"},
+            {"client_id": "certified", "object_id": "o4", "certificates": ["PEM"]},
             {"client_id": "system", "object_id": "o2"},
             {"client_id": "user", "object_id": "o3"},
         ]}]))

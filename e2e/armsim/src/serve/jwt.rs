@@ -100,14 +100,13 @@ impl<'a> Jwt<'a> {
     }
 
     /// Verifies the signature with the RSA key of a certificate (DER).
-    pub(crate) fn verify_by_certificate(&self, certificate: &[u8]) -> Result<(), JwtError> {
+    pub(crate) fn verify_by_certificate(&self, certificate: &CertificateDer<'_>) -> Result<(), JwtError> {
         let algorithm = match self.header.alg.as_str() {
             "PS256" => &RSA_PSS_2048_8192_SHA256,
             "RS256" => &RSA_PKCS1_2048_8192_SHA256,
             _ => return Err(JwtError::Algorithm),
         };
-        let certificate = CertificateDer::from(certificate);
-        let certificate = EndEntityCert::try_from(&certificate).map_err(|_| JwtError::Signature)?;
+        let certificate = EndEntityCert::try_from(certificate).map_err(|_| JwtError::Signature)?;
         UnparsedPublicKey::new(algorithm, certificate.subject_public_key_info())
             .verify(self.signed, &self.signature)
             .map_err(|_| JwtError::Signature)
@@ -227,7 +226,7 @@ fn unpadded(bytes: &[u8]) -> &[u8] {
 }
 
 /// The bytes of a PEM text with one block.
-pub(crate) fn pem_der(pem: &str) -> Option<Vec<u8>> {
+fn pem_der(pem: &str) -> Option<Vec<u8>> {
     let body: String = pem
         .lines()
         .map(str::trim)
