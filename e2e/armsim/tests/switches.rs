@@ -69,6 +69,18 @@ fn of_writes() -> Vec<Switch> {
             [enabled, "201"],
             endpoint_in_a_subnet_with_policies,
         ),
+        switch(
+            "request_message_limit",
+            [json!(140), json!(0)],
+            ["400 RequestMessageTooLong", "201"],
+            endpoint_with_a_long_message,
+        ),
+        switch(
+            "network_page_rows",
+            [json!(1000), json!(1)],
+            ["2 rows", "1 rows"],
+            rows_of_a_page,
+        ),
         off(
             "prefix_in_use_can_grow",
             ["400 InUsePrefixCannotBeDeleted", "200"],
@@ -254,6 +266,18 @@ fn endpoint_in_a_subnet_with_policies(sim: &mut Sim) -> String {
     let body = json!({"properties": {"addressPrefix": "10.1.0.0/28", "privateEndpointNetworkPolicies": "Enabled"}});
     sim.make(&pe_subnet(), body);
     short(&sim.put(&format!("{GUEST_NET}/privateEndpoints/pe"), pe(&alias)))
+}
+
+fn endpoint_with_a_long_message(sim: &mut Sim) -> String {
+    let mut body = pe(&sim.link_service("svc"));
+    let connection = &mut body["properties"]["manualPrivateLinkServiceConnections"][0];
+    connection["properties"]["requestMessage"] = json!("x".repeat(141));
+    short(&sim.put(&format!("{GUEST_NET}/privateEndpoints/pe"), body))
+}
+
+fn rows_of_a_page(sim: &mut Sim) -> String {
+    let subnets = sim.get(&format!("{NET}/virtualNetworks/vnet/subnets")).body;
+    format!("{} rows", subnets["value"].as_array().unwrap().len())
 }
 
 fn larger_prefix_in_use(sim: &mut Sim) -> String {

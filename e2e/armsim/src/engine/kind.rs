@@ -170,7 +170,9 @@ pub(crate) trait Kind: Sync {
     fn list(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
         let found = cx.state.store.of_type(&call.id, self.resource_type());
         let items = found.map(|resource| (resource.id.key(), resource)).collect();
-        super::page::page(call, items, 1000, |resource| self.render(cx, resource))
+        super::page::page(call, items, cx.state.switches.network_page_rows, |resource| {
+            self.render(cx, resource)
+        })
     }
 
     fn put(&self, _cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {

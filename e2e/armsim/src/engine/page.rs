@@ -26,7 +26,7 @@ pub(crate) fn page<T>(
     };
     let size = match call.parameter("$top") {
         Some(top) => top.parse().ok().filter(|top| *top > 0).ok_or_else(|| wrong("$top"))?,
-        None => size,
+        None => size.max(1),
     };
     let after = match call.parameter("$skipToken") {
         Some(token) => {

@@ -293,6 +293,10 @@ pub struct Switches {
     pub pls_needs_frontend_join: bool,
     /// Whether private endpoints are refused in a subnet whose network policies are `Enabled`.
     pub endpoint_needs_policies_disabled: bool,
+    /// Characters that the request message of a private endpoint's connection may have; 0 for any number.
+    pub request_message_limit: usize,
+    /// Rows of a page of Microsoft.Network's lists, unless `$top` asks for another number.
+    pub network_page_rows: usize,
     /// Whether a subnet's prefix with addresses in use may be replaced by a larger one.
     pub prefix_in_use_can_grow: bool,
     /// Whether polling Microsoft.Network needs `locations/operations/read`; the URLs are signed.
@@ -326,6 +330,8 @@ impl Default for Switches {
             subnet_lag_s: 0.0,
             pls_needs_frontend_join: true,
             endpoint_needs_policies_disabled: true,
+            request_message_limit: 140,
+            network_page_rows: 1000,
             prefix_in_use_can_grow: false,
             network_poll_needs_role: false,
             dns_poll_needs_role: true,

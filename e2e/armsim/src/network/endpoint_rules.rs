@@ -55,6 +55,7 @@ pub(crate) fn check(cx: &Context<'_>, put: &Put<'_>) -> Result<Target, ArmError>
             "A private link service connection needs a name.",
         ));
     }
+    short_message(cx, id, body)?;
     if let Some(known) = cx.state.store.get(id) {
         unchangeable(id, known, properties)?;
         return Ok(Target {
@@ -77,6 +78,17 @@ pub(crate) fn check(cx: &Context<'_>, put: &Put<'_>) -> Result<Target, ArmError>
     let target = usable(cx, id, body)?;
     quotas(cx, id, &found.id, &target)?;
     Ok(target)
+}
+
+/// The code is Azure's for other services than link services, which answer with it when the operation ends.
+fn short_message(cx: &Context<'_>, id: &ResourceId, body: &Value) -> Result<(), ArmError> {
+    let limit = cx.state.switches.request_message_limit;
+    let message = first_connection(body)["properties"]["requestMessage"].as_str();
+    if limit == 0 || message.is_none_or(|message| message.chars().count() <= limit) {
+        return Ok(());
+    }
+    let message = format!("The request message of private endpoint {id} may only be a maximum of {limit} characters.");
+    refuse("RequestMessageTooLong", message)
 }
 
 /// Subnet, interface name, and everything of the connection but its message. Static addresses can be taken off and put on

@@ -101,7 +101,7 @@ impl Kind for Part {
         let keyed = all.map(|item| (item["id"].to_string().to_ascii_lowercase(), item.clone()));
         let mut keyed: Vec<(String, Value)> = keyed.collect();
         keyed.sort_by(|one, other| one.0.cmp(&other.0));
-        page::page(call, keyed, 1000, |shown| shown)
+        page::page(call, keyed, cx.state.switches.network_page_rows, |shown| shown)
     }
 
     fn put(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {

@@ -107,9 +107,12 @@ pub(crate) static ENDPOINT_TYPES: View = View {
 /// Resources as a list shows them, each once.
 fn listed<'a>(cx: &Context<'_>, call: &Call<'_>, found: impl Iterator<Item = &'a Resource>) -> Result<Reply, ArmError> {
     let found: BTreeMap<String, &Resource> = found.map(|found| (found.id.key(), found)).collect();
-    page::page(call, found.into_iter().collect(), 1000, |found| {
-        registry::kind(&found.resource_type).map_or(Value::Null, |kind| kind.render(cx, found))
-    })
+    page::page(
+        call,
+        found.into_iter().collect(),
+        cx.state.switches.network_page_rows,
+        |found| registry::kind(&found.resource_type).map_or(Value::Null, |kind| kind.render(cx, found)),
+    )
 }
 
 fn address_availability(cx: &Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
@@ -147,7 +150,9 @@ fn usages(cx: &Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
         });
         (subnet.id.key(), shown)
     });
-    page::page(call, subnets.collect(), 1000, |shown| shown)
+    page::page(call, subnets.collect(), cx.state.switches.network_page_rows, |shown| {
+        shown
+    })
 }
 
 fn interface_balancers(cx: &Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
@@ -172,5 +177,7 @@ fn auto_approved_services(cx: &Context<'_>, call: &Call<'_>) -> Result<Reply, Ar
             && link_service::is_visible(cx, service, subscription)
     });
     let shown = services.map(|service| (service.id.key(), json!({ "privateLinkService": service.id })));
-    page::page(call, shown.collect(), 1000, |shown| shown)
+    page::page(call, shown.collect(), cx.state.switches.network_page_rows, |shown| {
+        shown
+    })
 }

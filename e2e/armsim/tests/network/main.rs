@@ -10,6 +10,7 @@ mod load_balancer;
 #[path = "../network_support/mod.rs"]
 mod network_support;
 mod nic;
+mod pages;
 mod security_group;
 mod subnet;
 mod visibility;
