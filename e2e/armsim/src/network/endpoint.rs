@@ -60,12 +60,8 @@ impl Written for PrivateEndpoints {
             else {
                 continue;
             };
-            let invited = cx
-                .state
-                .store
-                .find(id)
-                .is_some_and(|found| link_service::lists(found, "autoApproval", call.id.subscription()));
-            if !invited {
+            // Whom a service of another tenant has invited still cannot name it here: that is for manual requests.
+            if !is_invited(cx, id, call.id.subscription()) || is_foreign(cx, id, call.id.subscription()) {
                 let action = "Microsoft.Network/privateLinkServices/privateEndpointConnectionsApproval/action";
                 links.push(LinkedScope {
                     id: id.to_owned(),
@@ -125,10 +121,7 @@ impl Written for PrivateEndpoints {
     }
 
     fn gone(&self, cx: &mut Context<'_>, gone: &Resource) {
-        let interfaces = items(gone.property("networkInterfaces")).iter().filter_map(id_of);
-        for nic in interfaces.filter_map(|nic| ResourceId::parse(nic).ok()) {
-            cx.remove(&nic);
-        }
+        interfaces_of(gone).iter().for_each(|nic| cx.remove(nic));
         if let Some(service) = service_of(cx, gone)
             && let Some(made) = connection::made_by(cx, &service, &gone.id)
         {
@@ -136,6 +129,25 @@ impl Written for PrivateEndpoints {
             cx.remove(&made);
         }
     }
+}
+
+/// The network interfaces of an endpoint.
+fn interfaces_of(endpoint: &Resource) -> Vec<ResourceId> {
+    let named = items(endpoint.property("networkInterfaces")).iter().filter_map(id_of);
+    named.filter_map(|nic| ResourceId::parse(nic).ok()).collect()
+}
+
+/// Whether a service approves a subscription by itself.
+fn is_invited(cx: &Context<'_>, service: &str, subscription: &str) -> bool {
+    let found = cx.state.store.find(service);
+    found.is_some_and(|found| link_service::lists(found, "autoApproval", subscription))
+}
+
+/// Whether a resource's subscription trusts another tenant than `subscription` does.
+fn is_foreign(cx: &Context<'_>, id: &str, subscription: &str) -> bool {
+    let tenant = |subscription: &str| Some(cx.state.subscription(subscription)?.tenant.to_ascii_lowercase());
+    let theirs = ResourceId::parse(id).ok().and_then(|id| tenant(id.subscription()));
+    theirs.is_some_and(|theirs| tenant(subscription) != Some(theirs))
 }
 
 /// An endpoint's only connection, of whichever list.

@@ -9,7 +9,7 @@ pub(crate) fn path(name: &str) -> String {
     format!("{GUEST_NET}/privateEndpoints/{name}")
 }
 
-fn status(endpoint: &Value, list: &str) -> (String, String) {
+pub(crate) fn status(endpoint: &Value, list: &str) -> (String, String) {
     let state = &endpoint["properties"][list][0]["properties"]["privateLinkServiceConnectionState"];
     (
         state["status"].as_str().unwrap().to_owned(),

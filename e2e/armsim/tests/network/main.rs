@@ -1,6 +1,7 @@
 //! Microsoft.Network, type by type.
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
+mod elsewhere;
 mod endpoint;
 mod endpoint_refusals;
 mod every_type;
