@@ -2,7 +2,7 @@
 
 from azure.mgmt.network import models as net
 
-from world import GROUP, GUEST_SUBSCRIPTION, LOCATION, PROVIDER_ID, VNET_ID
+from world import GROUP, GUEST_SUBSCRIPTION, LOCATION, PROVIDER_ID, VNET_ID, eventually
 
 LB_ID = f"{PROVIDER_ID}/loadBalancers/lb"
 FRONTEND_ID = f"{LB_ID}/frontendIPConfigurations/api"
@@ -49,9 +49,9 @@ def put_service(network, name="pls", **properties):
     return network.private_link_services.begin_create_or_update(GROUP, name, body).result()
 
 
-def endpoint(target, subnet=NODES_ID, manual=False, **properties):
+def endpoint(target, subnet=NODES_ID, manual=False, message=None, **properties):
     """An endpoint in the provider's own VNet, or in `subnet`."""
-    connection = net.PrivateLinkServiceConnection(name="conn", private_link_service_id=target)
+    connection = net.PrivateLinkServiceConnection(name="conn", private_link_service_id=target, request_message=message)
     kind = "manual_private_link_service_connections" if manual else "private_link_service_connections"
     return net.PrivateEndpoint(location=LOCATION, subnet=net.Subnet(id=subnet), **{kind: [connection]}, **properties)
 
@@ -64,3 +64,16 @@ def put_endpoint(network, name, target, **options):
 def state(made):
     (connection,) = (made.private_link_service_connections or []) + (made.manual_private_link_service_connections or [])
     return connection.private_link_service_connection_state.status
+
+
+def decide(network, connection, status):
+    """Approves or rejects, and waits until Azure has carried it out."""
+    services = network.private_link_services
+    connection.private_link_service_connection_state = net.PrivateLinkServiceConnectionState(status=status)
+    services.update_private_endpoint_connection(GROUP, "pls", connection.name, connection)
+
+    def settled():
+        now = services.get_private_endpoint_connection(GROUP, "pls", connection.name)
+        return now.provisioning_state == "Succeeded" and now.private_link_service_connection_state.status == status
+
+    eventually(settled)

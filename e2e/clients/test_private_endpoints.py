@@ -11,13 +11,14 @@ from private_link import (
     NODES_ID,
     PLS_ID,
     approved_for,
+    decide,
     endpoint,
     put_endpoint,
     put_service,
     state,
     visible_to,
 )
-from world import GROUP, GROUP_ID, GUEST, GUEST_SUBSCRIPTION, eventually
+from world import GROUP, GROUP_ID, GUEST, GUEST_SUBSCRIPTION, LOCATION, eventually
 
 GUEST_SUBNET = f"{GUEST_VNET_ID}/subnets/workers"
 ZONE = "example.internal"
@@ -93,6 +94,67 @@ def test_service_by_id_of_another_tenant_is_forbidden(network, guest):
     put_service(network)
     error = refused(guest.private_endpoints.begin_create_or_update, GROUP, "pe", endpoint(PLS_ID, subnet=GUEST_SUBNET))
     assert error == (403, "LinkedAuthorizationFailed")
+
+
+def test_invited_subscription_of_another_tenant_asks_by_hand(network, guest):
+    put_service(network, visibility=visible_to("*"), auto_approval=approved_for(GUEST_SUBSCRIPTION))
+    error = refused(guest.private_endpoints.begin_create_or_update, GROUP, "pe", endpoint(PLS_ID, subnet=GUEST_SUBNET))
+    assert error == (403, "LinkedAuthorizationFailed")
+    made = put_endpoint(guest, "pe", PLS_ID, subnet=GUEST_SUBNET, manual=True)
+    assert state(made) == "Approved"
+
+
+def test_request_by_id_from_another_tenant_waits_for_the_owner(network, guest):
+    put_service(network, visibility=visible_to(GUEST_SUBSCRIPTION))
+    made = put_endpoint(guest, "pe", PLS_ID, subnet=GUEST_SUBNET, manual=True, message="x" * 140)
+    assert (made.provisioning_state, state(made)) == ("Succeeded", "Pending")
+    (connection,) = network.private_link_services.list_private_endpoint_connections(GROUP, "pls")
+    decide(network, connection, "Approved")
+    assert state(guest.private_endpoints.get(GROUP, "pe")) == "Approved"
+
+
+def test_long_request_message_is_refused(network, guest):
+    put_service(network, visibility=visible_to("*"))
+    request = endpoint(PLS_ID, subnet=GUEST_SUBNET, manual=True, message="x" * 141)
+    error = refused(guest.private_endpoints.begin_create_or_update, GROUP, "pe", request)
+    assert error == (400, "RequestMessageTooLong")
+
+
+def test_endpoint_can_lack_an_interface_or_its_address(world, network):
+    put_service(network)
+    made = put_endpoint(network, "pe", PLS_ID)
+
+    def interfaces():
+        return network.private_endpoints.get(GROUP, "pe", expand="networkInterfaces").network_interfaces
+
+    nic = made.network_interfaces[0].id
+    subnet = {"subnet": {"id": NODES_ID}, "privateIPAddress": ""}
+    bare = {"ipConfigurations": [{"name": "ip", "properties": subnet}]}
+    world.control("PUT", f"/resources{nic}", {"location": LOCATION, "properties": bare})
+    (shown,) = interfaces()
+    assert [ip.private_ip_address for ip in shown.ip_configurations] == [None]
+
+    shown = next(one for one in world.control("GET", f"/resources?prefix={made.id}"))
+    shown["properties"]["networkInterfaces"] = []
+    world.control("PUT", f"/resources{made.id}", shown)
+    assert interfaces() == []
+    shown["properties"]["provisioningState"] = "Failed"
+    world.control("PUT", f"/resources{made.id}", shown)
+    assert network.private_endpoints.get(GROUP, "pe").provisioning_state == "Failed"
+
+
+def test_lists_come_in_pages(world):
+    world.seed(resources=GROUND, switches={"network_page_rows": 2})
+    network = world.network()
+    put_service(network)
+    names = [f"pe{n}" for n in range(3)]
+    for name in names:
+        put_endpoint(network, name, PLS_ID)
+    endpoints, interfaces = network.private_endpoints, network.network_interfaces
+    for pages in (endpoints.list(GROUP).by_page(), endpoints.list_by_subscription().by_page()):
+        assert [[e.name for e in page] for page in pages] == [names[:2], names[2:]]
+    for found in (interfaces.list(GROUP), interfaces.list_all()):
+        assert sorted(nic.private_endpoint.id.rsplit("/", 1)[-1] for nic in found if nic.private_endpoint) == names
 
 
 def test_tags_can_change_and_the_target_cannot(network):

@@ -13,13 +13,14 @@ from private_link import (
     NAT_ID,
     PLS_ID,
     approved_for,
+    decide,
     put_endpoint,
     put_service,
     service,
     state,
     visible_to,
 )
-from world import GROUP, GUEST, GUEST_SUBSCRIPTION, LOCATION, eventually
+from world import GROUP, GUEST, GUEST_SUBSCRIPTION, LOCATION
 
 GUEST_SUBNET = f"{GUEST_VNET_ID}/subnets/workers"
 
@@ -33,19 +34,6 @@ def network(world):
 @pytest.fixture
 def guest(world):
     return world.network(subscription=GUEST_SUBSCRIPTION, credential=world.credential(GUEST))
-
-
-def decide(network, connection, status):
-    """Approves or rejects, and waits until Azure has carried it out."""
-    services = network.private_link_services
-    connection.private_link_service_connection_state = net.PrivateLinkServiceConnectionState(status=status)
-    services.update_private_endpoint_connection(GROUP, "pls", connection.name, connection)
-
-    def settled():
-        now = services.get_private_endpoint_connection(GROUP, "pls", connection.name)
-        return now.provisioning_state == "Succeeded" and now.private_link_service_connection_state.status == status
-
-    eventually(settled)
 
 
 def test_service_lives_from_create_to_delete(network):

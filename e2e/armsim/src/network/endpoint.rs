@@ -84,7 +84,10 @@ impl Written for PrivateEndpoints {
             .and_then(|target| target.new_connection(put.id, &body))
             .filter(|_| is_new);
         let (id, location) = (put.id.clone(), put.location.to_owned());
+        let bare = items(&body["properties"]["networkInterfaces"]).is_empty();
+        let dropped = cx.state.store.get(put.id).filter(|_| bare).map(interfaces_of);
         Ok(Plan::new(body).then(move |cx| {
+            dropped.iter().flatten().for_each(|nic| cx.remove(nic));
             if let Some((nic, configurations)) = interface {
                 nic::extend(cx, &nic, ("privateEndpoint", &id, &location), &configurations);
             }

@@ -34,23 +34,15 @@ pub(crate) fn normalise(
         .as_str()
         .unwrap_or_default()
         .to_owned();
-    let (guid, nics, interface) = match &known {
-        Some(known) => (known["resourceGuid"].clone(), known["networkInterfaces"].clone(), None),
+    let guid = match &known {
+        Some(known) => known["resourceGuid"].clone(),
         None => {
-            let configurations = addresses(cx, &subnet, from)?;
             // Seed and control calls may set what the server makes for others.
             let given_guid = from["resourceGuid"].as_str().filter(|_| put.call.is_none());
-            let guid = given_guid.map_or_else(|| cx.guid(), str::to_owned);
-            let suffix = cx.guid();
-            let name = if custom.is_empty() {
-                format!("{}.nic.{suffix}", id.name())
-            } else {
-                custom.clone()
-            };
-            let nic = id.sibling(nic::TYPE, &name);
-            (json!(guid), json!([{ "id": nic }]), Some((nic, configurations)))
+            json!(given_guid.map_or_else(|| cx.guid(), str::to_owned))
         }
     };
+    let (nics, interface) = interfaces(cx, put, known.as_ref(), &subnet)?;
     let mut properties = json!({
         "resourceGuid": guid,
         "customNetworkInterfaceName": custom,
@@ -73,6 +65,33 @@ pub(crate) fn normalise(
     }
     body["properties"] = properties;
     Ok((body, interface))
+}
+
+/// The references to an endpoint's interface, and the interface where it is yet to be made. Seed and control calls can
+/// take it away by an empty list, and leave it to be made by none.
+fn interfaces(
+    cx: &mut Context<'_>,
+    put: &Put<'_>,
+    known: Option<&Value>,
+    subnet: &ResourceId,
+) -> Result<(Value, Interface), ArmError> {
+    let from = &put.given["properties"];
+    let installed = put.call.is_none();
+    if installed && from["networkInterfaces"] == json!([]) {
+        return Ok((json!([]), None));
+    }
+    let held = known.map(|known| &known["networkInterfaces"]);
+    if let Some(held) = held.filter(|held| !installed || !items(held).is_empty()) {
+        return Ok((held.clone(), None));
+    }
+    let configurations = addresses(cx, subnet, from)?;
+    let custom = from["customNetworkInterfaceName"].as_str().unwrap_or_default();
+    let name = match custom {
+        "" => format!("{}.nic.{}", put.id.name(), cx.guid()),
+        custom => custom.to_owned(),
+    };
+    let nic = put.id.sibling(nic::TYPE, &name);
+    Ok((json!([{ "id": nic }]), Some((nic, configurations))))
 }
 
 /// One connection as it is stored. Its state is the old one, or what the case begins with.

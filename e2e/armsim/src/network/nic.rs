@@ -182,7 +182,12 @@ fn configuration(
     let reference = id_of(&given["subnet"]);
     let reference = reference.ok_or_else(|| ArmError::invalid_content("An IP configuration needs a subnet."))?;
     let subnet = referenced(cx, put.id, reference)?;
-    let claim = address::claim(cx, subnet, name, given, by_name(old, name), claims)?;
+    // Seed and control calls can leave one without an address, by an empty one.
+    let bare = put.call.is_none() && given["privateIPAddress"] == json!("");
+    let claim = match bare {
+        true => None,
+        false => Some(address::claim(cx, subnet, name, given, by_name(old, name), claims)?),
+    };
     let mut kept = properties(
         item,
         &["privateLinkConnectionProperties", "privateIPAddressPrefixLength"],
@@ -194,14 +199,17 @@ fn configuration(
         only_id(&mut kept, one);
     }
     let fixed = json!({
-        "privateIPAddress": claim.address.to_string(),
         "privateIPAllocationMethod": address::method(given),
         "subnet": { "id": subnet.id },
         "primary": primary,
         "privateIPAddressVersion": "IPv4",
     });
     kept.extend(fixed.as_object().cloned().unwrap_or_default());
-    claims.push(claim);
+    kept.remove("privateIPAddress");
+    if let Some(claim) = claim {
+        kept.insert("privateIPAddress".to_owned(), json!(claim.address.to_string()));
+        claims.push(claim);
+    }
     Ok(json!({ "name": name, "properties": kept }))
 }
 

@@ -132,6 +132,11 @@ impl<T: Written> Kind for T {
         if let Some(after) = plan.after {
             after(cx);
         }
+        if body["properties"]["provisioningState"] == json!("Failed")
+            && let Some(stored) = cx.state.store.get_mut(&id)
+        {
+            stored.state = ProvisioningState::Failed;
+        }
         touch_parent(cx, &id);
         Ok(())
     }

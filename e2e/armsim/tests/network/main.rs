@@ -3,6 +3,7 @@
 
 mod elsewhere;
 mod endpoint;
+mod endpoint_drift;
 mod endpoint_refusals;
 mod every_type;
 mod link_service;

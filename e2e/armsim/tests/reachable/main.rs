@@ -1,6 +1,7 @@
 //! The walk from a name to a Service, on a simulated Azure in which everything is in place.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod across;
 #[path = "../dns_support/mod.rs"]
 mod dns_support;
 mod hops;
