@@ -102,8 +102,8 @@ impl CapzCluster {
         }
     }
 
-    /// A workload cluster in [`WORKLOAD`], with a workload identity. A private one has one link, `NAME-api-privatelink`,
-    /// which approves [`MANAGEMENT`].
+    /// A workload cluster in [`WORKLOAD`], with a workload identity. A private one has one link,
+    /// `NAME-api-privatelink`, which approves [`MANAGEMENT`].
     pub fn workload(namespace: &str, name: &str, load_balancer: LoadBalancer) -> Self {
         let this = Self::management(namespace, name, load_balancer).in_subscription(WORKLOAD);
         match load_balancer {

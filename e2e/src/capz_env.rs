@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 pub use self::kubeadm::KubeadmManager;
 pub use self::seed::{
@@ -199,7 +200,9 @@ impl CapzEnv {
     ///
     /// The token issuer refuses.
     pub async fn arm(&self, client: &str) -> Result<Arm> {
-        let path = self.dir().join(format!("credentials-{client}.json"));
+        // A file of its own: other tests of the environment read theirs meanwhile.
+        let id = Uuid::new_v4().simple();
+        let path = self.dir().join(format!("credentials-{client}-{id}.json"));
         let file = json!({"tenantId": TENANT, "clientId": client, "clientSecret": SECRET});
         std::fs::write(&path, file.to_string()).with_context(|| format!("write {}", path.display()))?;
         let endpoint = Endpoint {

@@ -41,8 +41,8 @@ impl CapzCluster {
         Ok(())
     }
 
-    /// Creates its namespace, identity, Cluster, AzureCluster and KubeadmControlPlane; and the template of its machines,
-    /// where Cluster API's own CRDs are on this machine.
+    /// Creates its namespace, identity, Cluster, AzureCluster and KubeadmControlPlane; and the template of its
+    /// machines, where Cluster API's own CRDs are on this machine.
     ///
     /// # Errors
     ///

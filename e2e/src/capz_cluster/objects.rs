@@ -44,7 +44,10 @@ impl CapzCluster {
 
     pub(super) fn cluster(&self) -> Value {
         let spec = json!({
-            "clusterNetwork": {"pods": {"cidrBlocks": ["10.244.0.0/16"]}, "services": {"cidrBlocks": ["172.31.0.0/16"]}},
+            "clusterNetwork": {
+                "pods": {"cidrBlocks": ["10.244.0.0/16"]},
+                "services": {"cidrBlocks": ["172.31.0.0/16"]},
+            },
             "infrastructureRef": reference(AZURE_CLUSTER, &self.name),
             "controlPlaneRef": reference(CONTROL_PLANE, &self.name),
         });
@@ -157,7 +160,8 @@ impl CapzCluster {
         let spec = json!({
             "replicas": 1,
             "version": "v1.32.0",
-            "kubeadmConfigSpec": {"initConfiguration": {"nodeRegistration": {"name": "{{ ds.meta_data.local_hostname }}"}}},
+            "kubeadmConfigSpec": {"initConfiguration": {
+                "nodeRegistration": {"name": "{{ ds.meta_data.local_hostname }}"}}},
             "machineTemplate": {"spec": {"infrastructureRef": template}},
         });
         let mut object = object(CONTROL_PLANE, self.owned(owner), spec);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use futures::FutureExt;
 use jiff::Timestamp;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
@@ -16,15 +16,18 @@ use tokio::sync::watch;
 use super::azure_cluster::AzureCluster;
 use super::history::{History, LAG};
 use super::{Reconcile, controller, endpoints, link_services, service_operator};
-use crate::CapzEnv;
 use crate::capz_cluster::{AZURE_CLUSTER, CapzCluster, api, resource};
 use crate::capz_env::CAPZ_CLIENT;
 use crate::go_controllers::GoOperator;
 use crate::go_controllers::arm::Arm;
+use crate::{CapzEnv, eventually};
 
 /// CAPZ's finalizer on AzureClusters.
 const FINALIZER: &str = "azurecluster.infrastructure.cluster.x-k8s.io";
 const MANAGER: &str = "cluster-api-provider-azure-manager";
+
+/// How long a watch may take to show what was written.
+const CATCHING_UP: Duration = Duration::from_secs(10);
 
 /// What becomes of a private endpoint whose entry was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +127,7 @@ impl Capz {
     ///
     /// CAPZ does not know the cluster yet, or the API server refuses.
     pub async fn rewrite_subnets(&self, cluster: &CapzCluster, stale_by: usize) -> Result<()> {
-        let read = self.provider.read_stale(cluster, stale_by)?;
+        let read = self.provider.read_stale(cluster, stale_by).await?;
         let subnets = &read.data["spec"]["networkSpec"]["subnets"];
         let patch = json!({"spec": {"networkSpec": {"subnets": subnets}}});
         self.provider.patch(&read, &patch).await
@@ -136,7 +139,7 @@ impl Capz {
     ///
     /// As [`Capz::rewrite_subnets`].
     pub async fn rewrite_conditions(&self, cluster: &CapzCluster, stale_by: usize) -> Result<()> {
-        let read = self.provider.read_stale(cluster, stale_by)?;
+        let read = self.provider.read_stale(cluster, stale_by).await?;
         let conditions = &read.data["status"]["conditions"];
         let patch = json!({"status": {"conditions": conditions}});
         self.provider.patch_status(&read, &patch).await
@@ -197,11 +200,18 @@ impl Provider {
         api(&self.client, namespace, AZURE_CLUSTER)
     }
 
-    fn read_stale(&self, cluster: &CapzCluster, by: usize) -> Result<DynamicObject> {
-        let read = self
-            .history
-            .stale(cluster.namespace(), cluster.name(), by, Duration::MAX);
-        read.with_context(|| format!("CAPZ has not read {}", cluster.name()))
+    /// The version of a cluster before the last `by` writes, counted from the one that stands there now.
+    async fn read_stale(&self, cluster: &CapzCluster, by: usize) -> Result<DynamicObject> {
+        let (namespace, name) = (cluster.namespace(), cluster.name());
+        eventually("CAPZ has read what stands there", CATCHING_UP, || async {
+            let newest = self.azure_clusters(namespace).get_metadata(name).await?;
+            let version = newest.metadata.resource_version.as_deref();
+            ensure!(self.history.is_at(namespace, name, version));
+            Ok(())
+        })
+        .await?;
+        let read = self.history.stale(namespace, name, by, Duration::MAX);
+        read.with_context(|| format!("CAPZ has not read {name}"))
     }
 
     /// Makes what is missing in Azure, and writes what has come of it. Returns the first failure.

@@ -41,6 +41,12 @@ impl History {
         versions.drain(..surplus);
     }
 
+    /// Whether the newest version is this one.
+    pub(super) fn is_at(&self, namespace: &str, name: &str, version: Option<&str>) -> bool {
+        let newest = self.stale(namespace, name, 0, LAG);
+        newest.is_some_and(|newest| newest.metadata.resource_version.as_deref() == version)
+    }
+
     /// The version before the last `by` ones, or the oldest. Versions that arrived more than `lag` ago are not skipped.
     pub(super) fn stale(&self, namespace: &str, name: &str, by: usize, lag: Duration) -> Option<DynamicObject> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);

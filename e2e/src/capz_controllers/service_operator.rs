@@ -1,5 +1,5 @@
-//! The Azure Service Operator, as far as upstream's CAPZ needs it: a `PrivateEndpoint` object for each private endpoint,
-//! whose deletion deletes the private endpoint.
+//! The Azure Service Operator, as far as upstream's CAPZ needs it: a `PrivateEndpoint` object for each private
+//! endpoint, whose deletion deletes the private endpoint.
 
 use std::sync::Arc;
 

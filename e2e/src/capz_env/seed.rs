@@ -75,7 +75,10 @@ pub(super) fn seed(token_keys: &Value, certificate: &str) -> Value {
     let secret = || ("secret", json!(SECRET));
     let own = [MANAGEMENT, WORKLOAD];
     let readers = [FEDERATED_CLIENT, SECRET_CLIENT, CERTIFICATE_CLIENT, MANAGED_CLIENT];
-    let role = |client: &str, subscription: &str, actions: &[&str]| json!({"object_id": client, "scope": format!("/subscriptions/{subscription}"), "actions": actions});
+    let role = |client: &str, subscription: &str, actions: &[&str]| {
+        let scope = format!("/subscriptions/{subscription}");
+        json!({"object_id": client, "scope": scope, "actions": actions})
+    };
     let mut assigned = Vec::new();
     for subscription in own {
         assigned.extend([CAPZ_CLIENT, DNS_CLIENT].map(|client| role(client, subscription, &["*"])));

@@ -2,12 +2,17 @@
 //! and what a person writes in place of Hyperlink makes a path.
 
 use anyhow::ensure;
-use e2e::capz_cluster::{CapzCluster, LoadBalancer, PrivateLink};
+use e2e::azure_sim::Preset;
+use e2e::capz_cluster::{CapzCluster, IdentityType, LoadBalancer, PrivateLink};
 use e2e::capz_controllers::{
     API_SERVER_IP, Capz, DnsOperator, MANAGEMENT_INGRESS_IP, Settings, gateway_entry, link_entry,
 };
 use e2e::capz_env::{MANAGEMENT, WORKLOAD, situation};
-use e2e::eventually;
+use e2e::scenario::{scenario, skipped};
+use e2e::{CapzEnv, crds, eventually};
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::DynamicObject;
 use serde_json::json;
 
 use crate::{SOON, becomes_true, endpoint_becomes, is_gone};
@@ -85,6 +90,59 @@ fn entry_by_hand_makes_the_api_server_reachable() {
         .await?;
         dns.stop().await?;
         capz.stop().await
+    });
+}
+
+#[test]
+fn cluster_has_an_identity_of_each_type() {
+    situation(|env| async move {
+        let types = [
+            (IdentityType::WorkloadIdentity, "federated"),
+            (IdentityType::UserAssignedMsi, "managed"),
+            (IdentityType::ServicePrincipal, "secret"),
+            (IdentityType::ServicePrincipalCertificate, "certificate"),
+        ];
+        let secrets: Api<Secret> = Api::namespaced(env.client()?, "identities");
+        for (identity, name) in types {
+            let cluster = CapzCluster::management("identities", name, LoadBalancer::Public);
+            let cluster = cluster.with_identity_type(identity);
+            cluster.create_objects(env).await?;
+            let found = cluster.identities(&env.client()?).get(name).await?;
+            ensure!(found.data["spec"]["clientID"] == identity.client_id());
+            let secret = secrets.get_opt(&cluster.secret_name()).await?;
+            let named = found.data["spec"]["clientSecret"]["name"].is_string();
+            ensure!(secret.is_some() == named, "{found:?}");
+        }
+        let reader = env.arm(IdentityType::ServicePrincipal.client_id()).await?;
+        let cluster = CapzCluster::management("identities", "secret", LoadBalancer::Public);
+        cluster.create_resources(env).await?;
+        ensure!(reader.get(&cluster.endpoint("none")).await?.is_none());
+        ensure!(reader.get(&cluster.vnet()).await.is_err(), "it may read networks");
+        Ok(())
+    });
+}
+
+#[test]
+fn upstream_definition_hides_links() {
+    scenario(async {
+        let env = &CapzEnv::local(Preset::Fast).await?;
+        let cluster = CapzCluster::workload("hidden", "hidden", LoadBalancer::Internal);
+        cluster.create_objects(env).await?;
+        let links = |object: &DynamicObject| {
+            let balancer = &object.data["spec"]["networkSpec"]["apiServerLB"];
+            balancer["privateLinks"].as_array().map_or(0, Vec::len)
+        };
+        ensure!(links(&cluster.get(env).await?) == 1);
+        if !crds::capi::install_upstream(&env.client()?).await? {
+            skipped("no CRDs of CAPZ at hand");
+            return Ok(());
+        }
+        eventually("the link is hidden", SOON, || async {
+            let object = cluster.get(env).await?;
+            ensure!(links(&object) == 0, "{:?}", object.data);
+            Ok(())
+        })
+        .await
     });
 }
 

@@ -3,6 +3,7 @@
 
 mod environment;
 mod kubeadm;
+mod lives;
 mod take_over;
 mod writers;
 

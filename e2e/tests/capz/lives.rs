@@ -1,0 +1,246 @@
+//! Role `capz` serves clusters: paths come up both ways, are repaired, taken over and deleted.
+
+use anyhow::{Context, Result, ensure};
+use e2e::azure_sim::Preset;
+use e2e::capz_cluster::{CapzCluster, IdentityType, LoadBalancer};
+use e2e::capz_controllers::{
+    API_SERVER_IP, CONDITION, Capz, DnsOperator, FINALIZER, MANAGEMENT_INGRESS_IP, ReferenceOperator, Settings, upgrade,
+};
+use e2e::capz_env::WORKLOAD;
+use e2e::hyperlink::Hyperlink;
+use e2e::{CapzEnv, eventually, scenario};
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+use crate::{SOON, becomes_true, is_gone};
+
+const NAMESPACE: &str = "org-giantswarm";
+const LEDGER: &str = "hyperlink.hypershift.openshift.io/capz-endpoints";
+
+/// A private management cluster, and those who play their parts beside Hyperlink.
+struct World {
+    capz: Capz,
+    dns: DnsOperator,
+    management: CapzCluster,
+    env: CapzEnv,
+}
+
+impl World {
+    async fn start() -> Result<Self> {
+        let env = CapzEnv::local(Preset::Fast).await?;
+        let management = CapzCluster::management(NAMESPACE, "mc", LoadBalancer::Internal);
+        management.create(&env).await?;
+        management.create_gateway(&env, &[WORKLOAD]).await?;
+        let capz = Capz::start(&env, &[NAMESPACE], Settings::FORK).await?;
+        let dns = DnsOperator::start(&env, &management, &[NAMESPACE]).await?;
+        Ok(Self {
+            capz,
+            dns,
+            management,
+            env,
+        })
+    }
+
+    async fn hyperlink(&self, name: &str) -> Result<Hyperlink> {
+        Hyperlink::start_capz(&self.env, &self.management, &[NAMESPACE], name, &[("resync", "10s")]).await
+    }
+
+    /// Waits until the path of a workload cluster is there: its condition, and the way in each direction.
+    async fn is_connected(&self, workload: &CapzCluster) -> Result<()> {
+        becomes_true(&self.env, workload, CONDITION).await?;
+        self.is_reachable(&workload.vnet(), &self.management.gateway_host())
+            .await?;
+        if workload.load_balancer() == LoadBalancer::Internal {
+            self.is_reachable(&self.management.vnet(), &workload.api_host()).await?;
+        }
+        Ok(())
+    }
+
+    async fn is_reachable(&self, vnet: &str, host: &str) -> Result<()> {
+        eventually(&format!("{host} is reachable"), SOON, || async {
+            let reachable = self.env.oracle().reachable(vnet, host).await?;
+            ensure!(reachable.ok, "{reachable:?}");
+            Ok(())
+        })
+        .await
+    }
+
+    /// The ledger of the management cluster.
+    async fn ledger(&self) -> Result<Value> {
+        let object = self.management.get(&self.env).await?;
+        let text = object.annotations().get(LEDGER).context("no ledger")?;
+        Ok(serde_json::from_str(text)?)
+    }
+
+    /// Waits until the management cluster has exactly these entries, and those of the ledger.
+    async fn has_entries(&self, expected: &[String]) -> Result<()> {
+        eventually("the entries are as desired", SOON, || async {
+            let mut names = self.management.entry_names(&self.env).await?;
+            names.sort();
+            let mut expected = expected.to_vec();
+            expected.sort();
+            let recorded: Vec<String> = self
+                .ledger()
+                .await?
+                .as_object()
+                .context("no map")?
+                .keys()
+                .cloned()
+                .collect();
+            ensure!(names == expected && recorded == expected, "{names:?}, {recorded:?}");
+            Ok(())
+        })
+        .await
+    }
+
+    /// Fails if Hyperlink's identities have written anything in Azure, or were denied anything.
+    async fn only_reads(&self) -> Result<()> {
+        let readers = [
+            IdentityType::WorkloadIdentity,
+            IdentityType::ServicePrincipal,
+            IdentityType::ServicePrincipalCertificate,
+            IdentityType::UserAssignedMsi,
+        ]
+        .map(IdentityType::client_id);
+        let journal = self.env.oracle().journal(0).await?;
+        let own: Vec<_> = journal
+            .iter()
+            .filter(|call| call.principal.as_deref().is_some_and(|one| readers.contains(&one)))
+            .collect();
+        ensure!(!own.is_empty(), "no call");
+        let bad: Vec<_> = own
+            .iter()
+            .filter(|call| call.method != "GET" || call.status == 403)
+            .collect();
+        ensure!(bad.is_empty(), "{bad:?}");
+        Ok(())
+    }
+
+    async fn stop(self) -> Result<()> {
+        self.dns.stop().await?;
+        self.capz.stop().await
+    }
+}
+
+fn workload(name: &str, identity: IdentityType) -> CapzCluster {
+    CapzCluster::workload(NAMESPACE, name, LoadBalancer::Internal).with_identity_type(identity)
+}
+
+fn entry(workload: &CapzCluster) -> String {
+    format!("{}-privateendpoint", workload.links()[0].name())
+}
+
+#[test]
+fn private_paths_lead_both_ways_and_end_with_their_cluster() {
+    scenario(async {
+        let world = World::start().await?;
+        let clusters = [
+            workload("wc-1", IdentityType::WorkloadIdentity),
+            workload("wc-2", IdentityType::ServicePrincipal),
+            workload("wc-3", IdentityType::ServicePrincipalCertificate),
+            CapzCluster::workload(NAMESPACE, "public", LoadBalancer::Public),
+        ];
+        let hyperlink = world.hyperlink("first").await?;
+        for cluster in &clusters {
+            cluster.create(&world.env).await?;
+        }
+        for cluster in &clusters {
+            world.is_connected(cluster).await?;
+        }
+        let [first, second, third, public] = &clusters;
+        world.has_entries(&[first, second, third].map(entry)).await?;
+
+        second.delete(&world.env, SOON).await?;
+        is_gone(&world.env, &world.management.endpoint(&entry(second))).await?;
+        world.has_entries(&[first, third].map(entry)).await?;
+        for cluster in [first, third, public] {
+            world.is_connected(cluster).await?;
+            cluster.delete(&world.env, SOON).await?;
+        }
+        world.has_entries(&[]).await?;
+        world.only_reads().await?;
+        hyperlink.stop().await?;
+        world.stop().await
+    });
+}
+
+#[test]
+fn entry_that_others_drop_is_back() {
+    scenario(async {
+        let world = World::start().await?;
+        let cluster = workload("wc", IdentityType::WorkloadIdentity);
+        let theirs = json!({"name": "theirs", "location": "westeurope", "customNetworkInterfaceName": "nic",
+            "privateLinkServiceConnections": [{"name": "theirs", "groupIDs": ["blob"]}]});
+        world.capz.pause();
+        world.management.add_entry(&world.env, &theirs).await?;
+        cluster.create(&world.env).await?;
+        let hyperlink = world.hyperlink("first").await?;
+        cluster
+            .set_conditions(&world.env, &[("PrivateLinksReady", "True")])
+            .await?;
+        let both = async || -> Result<()> {
+            eventually("both entries are there", SOON, || async {
+                let names = world.management.entry_names(&world.env).await?;
+                ensure!(names == ["theirs".to_owned(), entry(&cluster)], "{names:?}");
+                Ok(())
+            })
+            .await
+        };
+        both().await?;
+        world.management.remove_entry(&world.env, &entry(&cluster)).await?;
+        both().await?;
+
+        let subnets = world.management.get(&world.env).await?.data["spec"]["networkSpec"]["subnets"].clone();
+        let mut own = subnets.clone();
+        for subnet in own.as_array_mut().context("no subnets")? {
+            let kept = subnet["name"] == "node-subnet";
+            subnet["privateEndpoints"] = if kept { json!([theirs]) } else { Value::Null };
+        }
+        upgrade(&world.env, &world.management, &own).await?;
+        both().await?;
+        let after = world.management.get(&world.env).await?.data["spec"]["networkSpec"]["subnets"].clone();
+        ensure!(after == subnets, "{after} is not {subnets}");
+        hyperlink.stop().await?;
+        world.stop().await
+    });
+}
+
+#[test]
+fn clusters_of_the_reference_are_taken_over_unchanged() {
+    scenario(async {
+        let world = World::start().await?;
+        let clusters = ["wc-1", "wc-2"].map(|name| workload(name, IdentityType::WorkloadIdentity));
+        let reference = ReferenceOperator::new(&world.env, &world.management).await?;
+        reference.renew_lease(&world.env, NAMESPACE, "reference-1").await?;
+        for cluster in &clusters {
+            cluster.create(&world.env).await?;
+            becomes_true(&world.env, cluster, "PrivateLinksReady").await?;
+            reference.serve(&world.env, cluster).await?;
+            world.is_connected(cluster).await?;
+        }
+        let spec =
+            async |cluster: &CapzCluster| -> Result<Value> { Ok(cluster.get(&world.env).await?.data["spec"].clone()) };
+        let before = spec(&world.management).await?;
+        let hyperlink = world.hyperlink("first").await?;
+        eventually("it waits for the other operator", SOON, || async {
+            let (status, text) = hyperlink.page("/readyz").await?;
+            ensure!(status != 200 && text.contains("reference-1 leads"), "{text}");
+            Ok(())
+        })
+        .await?;
+        reference.delete_lease(&world.env, NAMESPACE).await?;
+        world.has_entries(&clusters.each_ref().map(entry)).await?;
+        hyperlink.ready(SOON).await?;
+        ensure!(spec(&world.management).await? == before, "entries have changed");
+        for cluster in &clusters {
+            let object = cluster.get(&world.env).await?;
+            ensure!(object.finalizers().iter().any(|one| one == FINALIZER));
+            for annotation in [API_SERVER_IP, MANAGEMENT_INGRESS_IP] {
+                ensure!(object.annotations().contains_key(annotation), "no {annotation}");
+            }
+            world.is_connected(cluster).await?;
+        }
+        hyperlink.stop().await?;
+        world.stop().await
+    });
+}
