@@ -90,7 +90,9 @@ pub const CAPZ_LEASE: &str = "hyperlink-capz";
 pub async fn install_capz(control_plane: &ControlPlane, identity_namespaces: &[&str]) -> Result<Access> {
     let access = control_plane.service_account(NAMESPACE, "capz").await?;
     let admin = control_plane.admin();
-    apply(admin, "role-capz.yaml", "ClusterRole", "capz", NAMESPACE, "").await?;
+    for file in ["role-capz.yaml", "role-capz-gates.yaml"] {
+        apply(admin, file, "ClusterRole", "capz", NAMESPACE, "").await?;
+    }
     for namespace in identity_namespaces {
         let mut role = shipped("role-capz-secrets.yaml")?;
         role["metadata"]["namespace"] = (*namespace).into();

@@ -9,6 +9,7 @@ pub mod assignments;
 pub mod cluster;
 pub mod condition;
 pub mod entry;
+pub mod gates;
 pub mod gateway;
 pub mod identity;
 pub mod ledger;

@@ -15,6 +15,8 @@ const TOKEN_FILE: &str = "AZURE_FEDERATED_TOKEN_FILE";
 pub struct Capz {
     /// The AzureCluster of the management cluster.
     pub management: ClusterRef,
+    /// The conditions for which new control planes wait, each once.
+    pub gates: Vec<String>,
     /// The token of the process' Pod, with which workload identities are proven.
     pub federated_token_file: Option<PathBuf>,
 }
@@ -41,7 +43,14 @@ pub(super) fn capz(
         );
         return None;
     };
+    let mut gates: Vec<String> = Vec::new();
+    for gate in settings.azure_cluster_gates.iter().map(|gate| gate.trim()) {
+        if !gate.is_empty() && !gates.iter().any(|known| known == gate) {
+            gates.push(gate.to_owned());
+        }
+    }
     Some(Capz {
+        gates,
         management: ClusterRef { namespace, name },
         federated_token_file: environment.variable(TOKEN_FILE).map(Into::into),
     })

@@ -313,6 +313,15 @@ pub(super) struct CapzSettings {
     /// The namespace of that AzureCluster. [unit: Kubernetes namespace] [default: none; required for role capz]
     #[arg(long, env = "HYPERLINK_MANAGEMENT_CLUSTER_NAMESPACE", value_name = "NAME", value_parser = namespace)]
     pub(super) management_cluster_namespace: Option<String>,
+    /// The conditions of an AzureCluster for which a new KubeadmControlPlane waits where the management cluster is private.
+    /// It is paused until they are True. May be repeated. [unit: condition types] [default: none; no control plane waits]
+    #[arg(
+        long = "azure-cluster-gates",
+        env = "HYPERLINK_AZURE_CLUSTER_GATES",
+        value_name = "TYPE",
+        value_delimiter = ','
+    )]
+    pub(super) azure_cluster_gates: Vec<String>,
 }
 
 /// Format and filter of the log.

@@ -36,6 +36,8 @@ label_values! {
         VpcEndpoint = "vpc_endpoint",
         /// Role `capz`: private endpoints of AzureClusters.
         AzureCluster = "azure_cluster",
+        /// Role `capz`: the gates of new control planes.
+        KubeadmControlPlane = "kubeadm_control_plane",
     }
 }
 
@@ -78,6 +80,8 @@ label_values! {
         AzureCluster = "azureclusters",
         /// Their conditions.
         AzureClusterStatus = "azureclusters/status",
+        /// Control planes by kubeadm: their pause.
+        KubeadmControlPlane = "kubeadmcontrolplanes",
         /// Events: what people should know.
         Event = "events",
     }
@@ -104,6 +108,10 @@ label_values! {
         AzureCluster = "azureclusters",
         /// Their identities.
         AzureClusterIdentity = "azureclusteridentities",
+        /// The clusters of Cluster API, on any cloud.
+        Cluster = "clusters",
+        /// Their control planes by kubeadm.
+        KubeadmControlPlane = "kubeadmcontrolplanes",
     }
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod environment;
+mod gates;
 mod kubeadm;
 mod lives;
 mod take_over;

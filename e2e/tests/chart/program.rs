@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::values::defaults;
 
 /// The flags that the chart sets by itself, or that make no sense in a pod.
-const OF_THE_CHART: [&str; 15] = [
+const OF_THE_CHART: [&str; 16] = [
     "role",
     "namespace",
     "allow-scopes",
@@ -30,6 +30,7 @@ const OF_THE_CHART: [&str; 15] = [
     // Of role capz, which the chart does not install.
     "management-cluster-name",
     "management-cluster-namespace",
+    "azure-cluster-gates",
 ];
 
 #[test]

@@ -34,6 +34,8 @@ macro_rules! resource {
 
 mod azure_cluster;
 mod azure_cluster_identity;
+mod cluster;
+mod kubeadm_control_plane;
 
 pub use azure_cluster::{
     ApiServerLoadBalancer, AzureCluster, AzureClusterSpec, AzureClusterStatus, Conditions, Connection, Entries, Entry,
@@ -42,6 +44,8 @@ pub use azure_cluster::{
 pub use azure_cluster_identity::{
     AllowedNamespaces, AzureClusterIdentity, AzureClusterIdentitySpec, IdentityType, SecretRef,
 };
+pub use cluster::{Cluster, ClusterSpec, ObjectRef};
+pub use kubeadm_control_plane::{Initialization, KubeadmControlPlane, KubeadmControlPlaneStatus};
 
 use serde::Deserialize;
 

@@ -16,6 +16,11 @@ pub const LONGEST_LEDGER: usize = 200 * 1024;
 /// The annotations of AzureClusters that are read.
 pub const READ_ANNOTATIONS: [&str; 3] = [API_SERVER_ADDRESS, GATEWAY_ADDRESS, LEDGER];
 
+/// On objects of Cluster API: its controllers leave the object alone.
+pub const PAUSED: &str = "cluster.x-k8s.io/paused";
+/// On a KubeadmControlPlane that this role has paused: for which gates.
+pub const PAUSED_HERE: &str = "hyperlink.hypershift.openshift.io/capz-paused";
+
 /// The condition of the AzureCluster that the role writes.
 pub const CONDITION: &str = "GSPrivateLinksReady";
 /// The condition by which CAPZ shows that it has made the Private Link Services of a cluster.

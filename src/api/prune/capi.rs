@@ -1,8 +1,8 @@
 //! What watches keep of objects of Cluster API.
 
 use super::{TEXT, picked, shorten};
-use crate::api::capi::{AzureCluster, AzureClusterIdentity};
-use crate::api::markers::capz::{CONDITION, FINALIZER, LEDGER, LONGEST_LEDGER, READ_ANNOTATIONS};
+use crate::api::capi::{AzureCluster, AzureClusterIdentity, Cluster, KubeadmControlPlane};
+use crate::api::markers::capz::{CONDITION, FINALIZER, LEDGER, LONGEST_LEDGER, PAUSED, PAUSED_HERE, READ_ANNOTATIONS};
 use crate::runtime::prune::Prune;
 
 /// The most items of a list that are kept: private endpoints, links, subnets.
@@ -45,6 +45,25 @@ impl Prune for AzureClusterIdentity {
         self.metadata.labels = None;
         self.metadata.managed_fields = None;
         self.metadata.owner_references = None;
+        self.metadata.finalizers = None;
+    }
+}
+
+impl Prune for Cluster {
+    fn prune(&mut self) {
+        self.metadata.annotations = None;
+        self.metadata.labels = None;
+        self.metadata.managed_fields = None;
+        self.metadata.owner_references = None;
+        self.metadata.finalizers = None;
+    }
+}
+
+impl Prune for KubeadmControlPlane {
+    fn prune(&mut self) {
+        self.metadata.annotations = picked(self.metadata.annotations.take(), &[PAUSED, PAUSED_HERE]);
+        self.metadata.labels = None;
+        self.metadata.managed_fields = None;
         self.metadata.finalizers = None;
     }
 }

@@ -95,11 +95,11 @@ fn entry_of_the_reference_gets_a_record_and_nothing_else() {
 #[test]
 fn link_that_is_not_ready_waits() {
     let waiting = workload("wc").with("/status/conditions", json!([]));
-    let found = assigned(&management(), &[waiting.clone()]);
+    let found = assigned(&management(), std::slice::from_ref(&waiting));
     assert!(!found.writes(&management().cluster()));
     assert_eq!(reasons(&found, "wc"), [Some(Reason::LinksNotReady)]);
     // One that was there stays, and comes back.
-    assert_eq!(assigned(&served(), &[waiting.clone()]).changes, []);
+    assert_eq!(assigned(&served(), std::slice::from_ref(&waiting)).changes, []);
     let dropped = management().ledger(&ledger(&[(NAME, "wc")]));
     assert_eq!(changes(&assigned(&dropped, &[waiting])), [format!("add {NAME} to 0")]);
 }

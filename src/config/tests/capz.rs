@@ -28,6 +28,12 @@ fn role_capz_needs_no_credential_of_its_own() {
 }
 
 #[test]
+fn gates_are_each_named_once() {
+    let config = capz(&[("azure-cluster-gates", " A ,,B,A, ")]).unwrap();
+    assert_eq!(config.capz.unwrap().gates, ["A", "B"]);
+}
+
+#[test]
 fn missing_management_cluster_is_one_problem() {
     let message = "--management-cluster-name (or HYPERLINK_MANAGEMENT_CLUSTER_NAME) or --management-cluster-namespace \
                    (or HYPERLINK_MANAGEMENT_CLUSTER_NAMESPACE) is missing; role capz needs both";

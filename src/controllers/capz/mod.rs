@@ -6,6 +6,7 @@
 //! condition.
 
 mod addresses;
+mod control_planes;
 mod identities;
 mod management_cluster;
 pub mod reference_lease;
@@ -40,6 +41,8 @@ pub struct Settings {
     pub management: ClusterRef,
     /// The cloud of this process, as AzureClusters spell it.
     pub cloud: &'static str,
+    /// The conditions of an AzureCluster for which a new control plane waits.
+    pub gates: Vec<String>,
 }
 
 /// What all reconciles of the role work with.

@@ -1,6 +1,6 @@
 //! What the role watches: AzureClusters and their identities.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use futures::{Stream, TryStreamExt, future, stream};
 use kube::runtime::WatchStreamExt;
@@ -8,13 +8,17 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use super::control_planes::{self, Gatekeeper};
 use super::identities::{Identities, IdentitySettings};
 use super::reference_lease::ReferenceLease;
 use super::{Context, Decided, Settings, management_cluster, workload_cluster};
+use crate::api::ClusterRef;
 use crate::api::capi::{AzureCluster, AzureClusterIdentity};
+use crate::controllers::watch::Heard;
 use crate::metrics::{Controller as Label, Watched};
 use crate::runtime::concurrency_limit::{ConcurrencyLimit, Requester};
-use crate::runtime::watch::{Scope, Watchable, gone, pages, stored};
+use crate::runtime::polls::Polls;
+use crate::runtime::watch::{Scope, Watchable, gone, pages, stored, twice};
 use crate::runtime::work_queue::{Action, WorkQueue};
 use crate::runtime::{Runtime, guard, reconcile};
 
@@ -26,84 +30,99 @@ impl Watchable for AzureClusterIdentity {
     const WATCHED: Watched = Watched::AzureClusterIdentity;
 }
 
-/// Runs the controller of AzureClusters until the scope's end.
-pub async fn run(runtime: Runtime, settings: Settings, identity_settings: IdentitySettings, scope: Scope) {
+/// Runs the controllers until the scope's end, that of AzureClusters and, if there are gates, that of control planes.
+pub async fn run(runtimes: [Runtime; 2], settings: Settings, identity_settings: IdentitySettings, scope: Scope) {
+    let [runtime, of_gates] = runtimes;
     let kube = runtime.kube.clone();
-    let own_namespace = settings.management.namespace.clone();
     // The management cluster may be in another namespace than those that are served.
-    let clusters: Api<AzureCluster> = Api::all(kube.clone());
-    let only = scope.namespace.clone();
-    let served = move |cluster: &AzureCluster| {
-        let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
-        only.as_ref().is_none_or(|only| only == namespace) || namespace == own_namespace
-    };
-    let (reader, clusters) = stored(scope.events_of(clusters, pages(), |_| {}));
+    let (reader, clusters) = stored(scope.events_of(Api::<AzureCluster>::all(kube.clone()), pages(), |_| {}));
+    let (clusters, again) = twice(clusters);
     let identities = scope.events_of(Api::<AzureClusterIdentity>::all(kube.clone()), pages(), |_| {});
     let (known, identities) = stored(identities);
     let (wake, woken) = unbounded_channel();
+    let keeper = Gatekeeper {
+        runtime: of_gates,
+        management: settings.management.clone(),
+        gates: settings.gates.clone(),
+        azure_clusters: reader.clone(),
+    };
     let cx = Arc::new(Context {
         runtime,
         clusters: reader.clone(),
         identities: Identities::new(identity_settings, known),
-        polls: Default::default(),
-        decided: std::sync::Mutex::new(Decided::default()),
+        polls: Polls::default(),
+        decided: Mutex::default(),
         wake,
         reference: ReferenceLease::default(),
         settings,
     });
+    let queue = queue(&cx, clusters, identities, woken).reconcile_all_on(scope.changes());
+    let reconciles = run_queue(&cx, queue, scope.clone());
+    let follows = cx.reference.follow(kube);
+    let gates = async {
+        if !keeper.gates.is_empty() {
+            control_planes::run(keeper, scope, again).await;
+        }
+    };
+    let controllers = async { tokio::join!(reconciles, gates) };
+    future::select(Box::pin(controllers), Box::pin(follows)).await;
+}
+
+/// The AzureClusters that are due.
+fn queue(
+    cx: &Arc<Context>,
+    clusters: impl Stream<Item = Heard<AzureCluster>> + Send + 'static,
+    identities: impl Stream<Item = Heard<AzureClusterIdentity>> + Send + 'static,
+    woken: UnboundedReceiver<ObjectRef<AzureCluster>>,
+) -> WorkQueue<AzureCluster> {
     let forget = {
-        let cx = Arc::clone(&cx);
+        let cx = Arc::clone(cx);
         gone(move |uid| cx.runtime.retries.over(uid))
     };
-    let management = ObjectRef::new(&cx.settings.management.name).within(&cx.settings.management.namespace);
-    let queue = WorkQueue::new(stream::empty(), reader.clone())
+    let reader = cx.clusters.clone();
+    WorkQueue::new(stream::empty(), reader.clone())
         .watches(clusters.inspect_ok(forget).touched_objects(), {
-            let (cx, management) = (Arc::clone(&cx), management.clone());
-            move |cluster: AzureCluster| concerned(&cx, &management, &cluster)
+            let cx = Arc::clone(cx);
+            move |cluster: AzureCluster| concerned(&cx, &cluster)
         })
-        .watches(identities.touched_objects(), {
-            let reader = reader.clone();
-            // Few change, and any cluster may use one.
-            move |_| {
-                reader
-                    .state()
-                    .iter()
-                    .map(|cluster| ObjectRef::from_obj(cluster.as_ref()))
-                    .collect::<Vec<_>>()
-            }
+        // Few change, and any cluster may use one.
+        .watches(identities.touched_objects(), move |_| {
+            let all = reader.state();
+            all.iter()
+                .map(|cluster| ObjectRef::from_obj(cluster.as_ref()))
+                .collect::<Vec<_>>()
         })
         .reconcile_on(each(woken))
-        .reconcile_all_on(scope.changes());
+}
+
+async fn run_queue(cx: &Arc<Context>, queue: WorkQueue<AzureCluster>, scope: Scope) {
     let limit = ConcurrencyLimit::new(Label::AzureCluster, scope.concurrency);
-    let reconciles = reconcile::run_each(queue, limit, scope.stop.clone(), {
+    let (cx, only) = (Arc::clone(cx), scope.namespace);
+    reconcile::run_each(queue, limit, scope.stop, move |cluster, limit| {
+        let namespace = cluster.metadata.namespace.as_ref();
+        let is_served = only.is_none() || only.as_ref() == namespace || cx.is_management(&cluster);
         let cx = Arc::clone(&cx);
-        move |cluster, limit| {
-            let (cx, is_served) = (Arc::clone(&cx), served(&cluster));
-            async move {
-                if is_served {
-                    admitted(&cx, &cluster, &limit).await
-                } else {
-                    Action::AwaitChange
-                }
+        async move {
+            if is_served {
+                admitted(&cx, &cluster, &limit).await
+            } else {
+                Action::AwaitChange
             }
         }
-    });
-    let follows = cx.reference.follow(kube);
-    future::select(Box::pin(reconciles), Box::pin(follows)).await;
+    })
+    .await;
 }
 
 /// The clusters that a change of one concerns: itself, and the management cluster, whose reconcile decides for all. If
 /// that one is gone, all.
-fn concerned(
-    cx: &Context,
-    management: &ObjectRef<AzureCluster>,
-    cluster: &AzureCluster,
-) -> Vec<ObjectRef<AzureCluster>> {
+fn concerned(cx: &Context, cluster: &AzureCluster) -> Vec<ObjectRef<AzureCluster>> {
+    let ClusterRef { namespace, name } = &cx.settings.management;
+    let management = ObjectRef::new(name).within(namespace);
     if !cx.is_management(cluster) {
-        return vec![management.clone(), ObjectRef::from_obj(cluster)];
+        return vec![management, ObjectRef::from_obj(cluster)];
     }
     if cx.management().is_some() {
-        return vec![management.clone()];
+        return vec![management];
     }
     cx.decided(|decided| *decided = Decided::default());
     cx.clusters

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 
 use super::AzureConnection;
+use crate::config::Config;
 use crate::controllers::capz::reference_lease::{LeaseObserver, NAME};
 use crate::controllers::capz::{self, IdentitySettings, Settings};
 use crate::controllers::context::recorder;
@@ -16,7 +17,16 @@ use crate::runtime::rate::Rates;
 use crate::runtime::retry::Retries;
 use crate::runtime::watch::Scope;
 
-pub(super) const RIGHTS: &str = include_str!("../../../charts/hyperlink/files/role-capz.yaml");
+const RIGHTS: &str = include_str!("../../../charts/hyperlink/files/role-capz.yaml");
+const RIGHTS_TO_PAUSE: &str = include_str!("../../../charts/hyperlink/files/role-capz-gates.yaml");
+
+pub(super) fn rights(config: &Config) -> Vec<&'static str> {
+    let has_gates = config.capz.as_ref().is_some_and(|own| !own.gates.is_empty());
+    [RIGHTS]
+        .into_iter()
+        .chain(has_gates.then_some(RIGHTS_TO_PAUSE))
+        .collect()
+}
 
 /// Waits until no other operator leads.
 pub(super) async fn prepare(kube: &kube::Client, item: &ReadinessItem) {
@@ -37,6 +47,7 @@ pub(super) async fn run(foundation: &Foundation<'_>, azure: &AzureConnection, sc
     let settings = Settings {
         management: own.management.clone(),
         cloud: azure.settings.cloud_name,
+        gates: own.gates.clone(),
     };
     let identities = IdentitySettings {
         cloud: azure.settings.cloud.clone(),
@@ -44,7 +55,8 @@ pub(super) async fn run(foundation: &Foundation<'_>, azure: &AzureConnection, sc
         gate: Arc::clone(&foundation.gate),
         federated_token_file: own.federated_token_file.clone(),
     };
-    capz::run(runtime(foundation), settings, identities, scope).await;
+    let runtimes = [runtime(foundation), runtime(foundation)];
+    capz::run(runtimes, settings, identities, scope).await;
     Ok(())
 }
 

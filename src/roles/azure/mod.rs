@@ -53,7 +53,7 @@ pub(super) fn rights(role: Role, config: &Config) -> Vec<&'static str> {
     match role {
         Role::Ho => vec![ho::RIGHTS],
         Role::Cpo => cpo::rights(config),
-        Role::Capz => vec![capz::RIGHTS],
+        Role::Capz => capz::rights(config),
     }
 }
 

@@ -1,0 +1,108 @@
+//! New control planes wait for the gates of their AzureCluster, before the real manager of kubeadm control planes.
+
+use anyhow::{Result, ensure};
+use e2e::azure_sim::Preset;
+use e2e::capz_cluster::{CapzCluster, LoadBalancer};
+use e2e::capz_env::KubeadmManager;
+use e2e::hyperlink::Hyperlink;
+use e2e::{CapzEnv, crds, eventually, scenario};
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt;
+use kube::api::{Api, Patch};
+use serde_json::json;
+
+use crate::SOON;
+
+const NAMESPACE: &str = "gates";
+const PAUSED: &str = "cluster.x-k8s.io/paused";
+const PAUSED_HERE: &str = "hyperlink.hypershift.openshift.io/capz-paused";
+const GATES: [(&str, &str); 1] = [("azure-cluster-gates", "VNetReady,SubnetsReady")];
+
+/// Waits until a control plane has just these annotations of a pause.
+async fn is_paused(env: &CapzEnv, cluster: &CapzCluster, paused: Option<&str>, here: Option<&str>) -> Result<()> {
+    let api = cluster.control_planes(&env.client()?);
+    eventually("the pause is as expected", SOON, || async {
+        let found = api.get(cluster.name()).await?;
+        let shown = [PAUSED, PAUSED_HERE].map(|name| found.annotations().get(name).map(String::as_str));
+        ensure!(shown == [paused, here], "{shown:?}");
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn control_plane_begins_when_its_gates_are_open() {
+    scenario(async {
+        if !crds::capi::are_real() {
+            e2e::scenario::skipped("no CRDs of CAPZ at hand, so none of Cluster API are installed");
+            return Ok(());
+        }
+        let env = CapzEnv::local(Preset::Fast).await?;
+        let management = CapzCluster::management(NAMESPACE, "mc", LoadBalancer::Internal);
+        management.create(&env).await?;
+        let hyperlink = Hyperlink::start_capz(&env, &management, &[NAMESPACE], "first", &GATES).await?;
+        let held = json!({"metadata": {"annotations": {PAUSED: "true", PAUSED_HERE: "new"}}});
+        let gated = CapzCluster::workload(NAMESPACE, "gated", LoadBalancer::Internal).with_control_plane(held);
+        let theirs = json!({"metadata": {"annotations": {PAUSED: "true"}}});
+        let foreign = CapzCluster::workload(NAMESPACE, "foreign", LoadBalancer::Internal).with_control_plane(theirs);
+        for cluster in [&gated, &foreign] {
+            cluster.create_objects(&env).await?;
+            cluster.set_provisioned(&env).await?;
+        }
+        is_paused(&env, &gated, Some("true"), Some("VNetReady,SubnetsReady")).await?;
+        let manager = KubeadmManager::start(&env, NAMESPACE).await?;
+        gated
+            .set_conditions(&env, &[("VNetReady", "True"), ("SubnetsReady", "False")])
+            .await?;
+        is_paused(&env, &gated, Some("true"), Some("SubnetsReady")).await?;
+        let secrets: Api<Secret> = Api::namespaced(env.client()?, NAMESPACE);
+        ensure!(
+            secrets.get_opt("gated-ca").await?.is_none(),
+            "it has begun before its gates are open"
+        );
+
+        for cluster in [&gated, &foreign] {
+            cluster
+                .set_conditions(&env, &[("VNetReady", "True"), ("SubnetsReady", "True")])
+                .await?;
+        }
+        is_paused(&env, &gated, None, None).await?;
+        eventually("it begins", SOON, || async {
+            ensure!(
+                secrets.get_opt("gated-ca").await?.is_some(),
+                "{}",
+                manager.process().log_tail()
+            );
+            Ok(())
+        })
+        .await?;
+        is_paused(&env, &foreign, Some("true"), None).await?;
+        ensure!(
+            secrets.get_opt("foreign-ca").await?.is_none(),
+            "a person's pause has ended"
+        );
+        hyperlink.stop().await
+    });
+}
+
+#[test]
+fn pause_ends_with_the_creation_of_the_control_plane() {
+    scenario(async {
+        let env = CapzEnv::local(Preset::Fast).await?;
+        let management = CapzCluster::management(NAMESPACE, "mc", LoadBalancer::Internal);
+        let cluster = CapzCluster::workload(NAMESPACE, "wc", LoadBalancer::Internal);
+        for cluster in [&management, &cluster] {
+            cluster.create_objects(&env).await?;
+        }
+        let hyperlink = Hyperlink::start_capz(&env, &management, &[NAMESPACE], "first", &GATES).await?;
+        is_paused(&env, &cluster, Some("true"), Some("VNetReady,SubnetsReady")).await?;
+        // Somebody lets it go on, and it is held again as long as it has not begun.
+        let resumed = Patch::Merge(json!({"metadata": {"annotations": {PAUSED: null}}}));
+        let api = cluster.control_planes(&env.client()?);
+        api.patch(cluster.name(), &Default::default(), &resumed).await?;
+        is_paused(&env, &cluster, Some("true"), Some("VNetReady,SubnetsReady")).await?;
+        cluster.set_initialized(&env, true).await?;
+        is_paused(&env, &cluster, None, None).await?;
+        hyperlink.stop().await
+    });
+}
