@@ -19,6 +19,12 @@ mod claims;
 
 use claims::{Claims, Wish};
 
+/// The most bytes of entries in the management cluster. An object has 1.5 MiB at most, and some of that is others'.
+/// Source: <https://etcd.io/docs/v3.6/dev-guide/limit>
+const LARGEST: usize = 900 * 1024;
+/// How many bytes an entry has that is there, as an estimate that is rather too much.
+const MEAN_ENTRY: usize = 600;
+
 /// What is decided on: all AzureClusters, of which one is the management cluster's.
 #[derive(Clone, Copy)]
 pub struct Snapshot<'a> {
@@ -28,6 +34,8 @@ pub struct Snapshot<'a> {
     pub workloads: &'a [&'a AzureCluster],
     /// The cloud of this process.
     pub cloud: &'a str,
+    /// The only namespace whose workload clusters are served; none means all.
+    pub only: Option<&'a str>,
     /// The UIDs in the ledger of which reads have shown that no such cluster exists.
     pub gone: &'a BTreeSet<String>,
 }
@@ -41,6 +49,8 @@ pub struct EntryState {
     pub problem: Option<Problem>,
     /// Whether it is there.
     pub is_there: bool,
+    /// Whether it was there before, as the ledger has it.
+    pub was_there: bool,
 }
 
 /// What the entries of the management cluster should be.
@@ -115,6 +125,7 @@ pub fn assign(snapshot: &Snapshot<'_>) -> Assignments {
         claims: Claims::of(snapshot),
         before,
         snapshot,
+        added: 0,
         found: BTreeMap::new(),
         result: Assignments::default(),
     };
@@ -129,6 +140,8 @@ struct Assigning<'a> {
     snapshot: &'a Snapshot<'a>,
     claims: Claims<'a>,
     before: Ledger,
+    /// How many bytes are added to the management cluster.
+    added: usize,
     /// The entries that are there, by key.
     found: BTreeMap<String, Vec<(Position, &'a Entry, Owner)>>,
     result: Assignments,
@@ -138,10 +151,12 @@ impl<'a> Assigning<'a> {
     fn sort_entries(&mut self) {
         for (at, entry) in entries(self.snapshot.management) {
             let owner = match Owner::of(entry, &self.before, &self.claims) {
-                // A cluster that is there has the name and the connection: it takes the entry over.
+                // The cluster was recreated: it takes the entry over.
                 Owner::Recorded(holder) if self.is_gone(&holder) => match Owner::connected(entry, &self.claims) {
-                    Owner::Nobody => Owner::Recorded(holder),
-                    connected => connected,
+                    Owner::Connected(uid) if self.claims.reference(&uid).as_ref() == Some(&holder.cluster) => {
+                        Owner::Connected(uid)
+                    }
+                    _ => Owner::Recorded(holder),
                 },
                 owner => owner,
             };
@@ -156,8 +171,8 @@ impl<'a> Assigning<'a> {
 
     /// Whether a cluster that the ledger names certainly exists no more.
     fn is_gone(&self, holder: &Holder) -> bool {
-        let is_recreated = self.claims.is_another(&holder.cluster, &holder.uid);
-        !self.claims.knows(&holder.uid) && (is_recreated || self.snapshot.gone.contains(&holder.uid))
+        !self.claims.knows(&holder.uid)
+            && (self.snapshot.gone.contains(&holder.uid) || self.claims.is_another(&holder.cluster, &holder.uid))
     }
 
     /// Decides on the entries that are there.
@@ -225,7 +240,9 @@ impl<'a> Assigning<'a> {
         else {
             return;
         };
-        self.result.ledger.record(&entry.name, winner.clone());
+        if self.result.ledger.has_room(&entry.name, winner) {
+            self.result.ledger.record(&entry.name, winner.clone());
+        }
         let fields = desired.differs(entry);
         if !fields.is_empty() {
             let entry = DesiredEntry {
@@ -243,9 +260,10 @@ impl<'a> Assigning<'a> {
 
     /// Decides on the entries that are desired, and adds those that are missing.
     fn decide_on_missing(&mut self) {
-        // What the ledger has of clusters about which nothing is known stays in it.
+        // What the ledger has of clusters that desire it, or about which nothing is known, stays in it.
         for (name, holder) in self.before.all() {
-            if self.claims.wish(&holder.uid) == Wish::Unknown && !self.is_gone(holder) {
+            let is_unknown = self.claims.wish(&holder.uid) == Wish::Unknown && !self.is_gone(holder);
+            if is_unknown || self.claims.desired(&holder.uid, name).is_some() {
                 self.result.ledger.record(name, holder.clone());
             }
         }
@@ -285,7 +303,14 @@ impl<'a> Assigning<'a> {
             entry: desired.clone(),
             problem,
             is_there,
+            was_there: is_there || self.before.holder(&desired.name) == Some(&holder),
         }
+    }
+
+    /// Whether the management cluster has room for another entry: else the API server would refuse all changes.
+    fn has_room_for(&self, desired: &DesiredEntry) -> bool {
+        let there = entries(self.snapshot.management).count() * MEAN_ENTRY;
+        there + self.added + desired.size() <= LARGEST
     }
 
     /// Adds a missing entry; returns why it cannot be added.
@@ -300,15 +325,25 @@ impl<'a> Assigning<'a> {
         if !is_ready && !was_there {
             return Some(links::not_ready(cluster));
         }
+        if let Some(other) = self
+            .result
+            .ledger
+            .holder(&desired.name)
+            .filter(|other| *other != holder)
+        {
+            return Some(conflict(&desired.name, &other.cluster));
+        }
         let management = self.snapshot.management;
         let Some(subnet) = cluster::endpoint_subnet(management) else {
             return Some(no_subnet(management));
         };
-        if !self.result.ledger.has_room(&desired.name, holder) {
+        let has_room = was_there || self.result.ledger.has_room(&desired.name, holder);
+        if !has_room || !self.has_room_for(desired) {
             let message = "the management cluster has no room for the record of another private endpoint";
             return Some(Problem::new(Reason::TooManyEndpoints, message));
         }
         self.result.ledger.record(&desired.name, holder.clone());
+        self.added += desired.size();
         let entry = desired.clone();
         self.result.changes.push(Change::Add { subnet, entry });
         None

@@ -2,6 +2,7 @@
 //! are made.
 
 use kube::ResourceExt;
+use uuid::Uuid;
 
 use super::reason::{Problem, Reason};
 use crate::api::capi::{AzureCluster, PrivateLink};
@@ -9,6 +10,9 @@ use crate::api::hypershift::PUBLIC_CLOUD;
 use crate::api::markers::capz::FINALIZER;
 use crate::api::{ClusterRef, held_by};
 use crate::azure::arm::id::SubscriptionId;
+
+/// How many characters a UUID has.
+const UUID_LENGTH: usize = 36;
 
 /// The role of the subnet in which private endpoints are made.
 const NODES: &str = "node";
@@ -67,7 +71,10 @@ pub fn is_held(cluster: &AzureCluster) -> bool {
 
 /// The subscription of a cluster; none if it names none that can be in a path.
 pub fn subscription(cluster: &AzureCluster) -> Option<SubscriptionId> {
-    SubscriptionId::parse(cluster.spec.subscription_id.as_deref()?).ok()
+    let text = cluster.spec.subscription_id.as_deref()?;
+    // Each entry that a cluster asks for has it: it must not be long.
+    let is_uuid = Uuid::try_parse(text).is_ok() && text.len() == UUID_LENGTH;
+    SubscriptionId::parse(text).ok().filter(|_| is_uuid)
 }
 
 /// The resource group of a cluster: the one that it names, else the one of its name.

@@ -93,6 +93,13 @@ impl Change {
 }
 
 impl DesiredEntry {
+    /// How many bytes it has as an entry, as an estimate that is rather too much.
+    pub fn size(&self) -> usize {
+        let texts = [&self.name, &self.connection].map(String::len).iter().sum::<usize>();
+        let more = self.location.as_ref().map_or(0, String::len) + self.request_message.as_ref().map_or(0, String::len);
+        texts + more + self.service.to_string().len() + 200
+    }
+
     /// The fields of an entry that are not as desired. All others are somebody else's.
     pub fn differs(&self, entry: &Entry) -> Vec<Field> {
         let is_manual = self.request_message.is_some();
@@ -144,9 +151,11 @@ pub fn only_service(entry: &Entry) -> Option<ResourceId> {
     }
 }
 
-/// The name of an entry as Azure compares it: two entries of one name in this sense are one private endpoint.
+/// The name of an entry as Azure and the Azure Service Operator compare it: two entries of one name in this sense are
+/// one private endpoint, or one object of that operator.
 pub fn key(name: &str) -> String {
-    lower(name)
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    lower(name).chars().map(|c| if allowed(c) { c } else { '-' }).collect()
 }
 
 /// All entries of a cluster, with their positions.

@@ -11,9 +11,9 @@ const CLUSTER: &str = "Cluster";
 /// The kind of clusters that have gates.
 const AZURE_CLUSTER: &str = "AzureCluster";
 
-/// What is known around a control plane.
+/// What is decided on, beside the control plane.
 #[derive(Debug, Clone, Copy)]
-pub struct Around<'a> {
+pub struct GateInputs<'a> {
     /// The management cluster.
     pub management: Option<&'a AzureCluster>,
     /// The Cluster that owns the control plane.
@@ -51,7 +51,7 @@ pub fn infrastructure(cluster: &Cluster) -> Option<&str> {
 }
 
 /// Decides on a control plane.
-pub fn decide(control_plane: &KubeadmControlPlane, around: Around<'_>, gates: &[String]) -> Pause {
+pub fn decide(control_plane: &KubeadmControlPlane, inputs: GateInputs<'_>, gates: &[String]) -> Pause {
     let annotations = control_plane.annotations();
     let held_for = annotations.get(PAUSED_HERE);
     let is_paused = annotations.contains_key(PAUSED);
@@ -62,7 +62,7 @@ pub fn decide(control_plane: &KubeadmControlPlane, around: Around<'_>, gates: &[
             Pause::LeftAlone
         }
     };
-    if !around
+    if !inputs
         .management
         .is_some_and(|management| access(management) == Ok(Access::Internal))
     {
@@ -74,8 +74,8 @@ pub fn decide(control_plane: &KubeadmControlPlane, around: Around<'_>, gates: &[
     if control_plane.status.initialization.control_plane_initialized {
         return release();
     }
-    let is_served = around.cluster.is_some_and(|cluster| !cluster.spec.paused);
-    let (true, Some(infrastructure)) = (is_served, around.infrastructure) else {
+    let is_served = inputs.cluster.is_some_and(|cluster| !cluster.spec.paused);
+    let (true, Some(infrastructure)) = (is_served, inputs.infrastructure) else {
         return Pause::LeftAlone;
     };
     let is_met = |gate: &&String| {
@@ -137,12 +137,12 @@ mod tests {
     fn decided(control_plane: &KubeadmControlPlane, infrastructure: &Sample) -> Pause {
         let (management, cluster, infrastructure) =
             (management().cluster(), cluster(&json!({})), infrastructure.cluster());
-        let around = Around {
+        let inputs = GateInputs {
             management: Some(&management),
             cluster: Some(&cluster),
             infrastructure: Some(&infrastructure),
         };
-        decide(control_plane, around, &gates())
+        decide(control_plane, inputs, &gates())
     }
 
     fn held(gates: &str) -> Value {
@@ -188,9 +188,9 @@ mod tests {
     fn initialized_control_plane_is_never_held() {
         let initialized = json!({"status": {"initialization": {"controlPlaneInitialized": true}}});
         assert_eq!(decided(&control_plane(&initialized), &with(&[])), Pause::LeftAlone);
-        let mut ours = held("A");
-        json_patch::merge(&mut ours, &initialized);
-        assert_eq!(decided(&control_plane(&ours), &with(&[])), Pause::Released);
+        let mut own = held("A");
+        json_patch::merge(&mut own, &initialized);
+        assert_eq!(decided(&control_plane(&own), &with(&[])), Pause::Released);
     }
 
     #[test]
@@ -200,19 +200,19 @@ mod tests {
         let (plane, infrastructure) = (control_plane(&json!({})), with(&[]).cluster());
         let (private, public) = (management().cluster(), management().public().cluster());
         let (running, paused) = (cluster(&json!({})), cluster(&json!({"paused": true})));
-        let around = |management, cluster, infrastructure| Around {
+        let inputs = |management, cluster, infrastructure| GateInputs {
             management,
             cluster,
             infrastructure,
         };
-        for around in [
-            around(None, Some(&running), Some(&infrastructure)),
-            around(Some(&public), Some(&running), Some(&infrastructure)),
-            around(Some(&private), None, Some(&infrastructure)),
-            around(Some(&private), Some(&paused), Some(&infrastructure)),
-            around(Some(&private), Some(&running), None),
+        for inputs in [
+            inputs(None, Some(&running), Some(&infrastructure)),
+            inputs(Some(&public), Some(&running), Some(&infrastructure)),
+            inputs(Some(&private), None, Some(&infrastructure)),
+            inputs(Some(&private), Some(&paused), Some(&infrastructure)),
+            inputs(Some(&private), Some(&running), None),
         ] {
-            assert_eq!(decide(&plane, around, &gates()), Pause::LeftAlone, "{around:?}");
+            assert_eq!(decide(&plane, inputs, &gates()), Pause::LeftAlone, "{inputs:?}");
         }
     }
 

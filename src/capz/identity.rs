@@ -83,11 +83,11 @@ pub fn permission(identity: &AzureClusterIdentity, namespace: &str) -> Permissio
     let Some(allowed) = &identity.spec.allowed_namespaces else {
         return Permission::Refused;
     };
-    if allowed.names.iter().any(|name| name == namespace) {
+    if allowed.names.iter().flatten().any(|name| name == namespace) {
         return Permission::Allowed;
     }
     match &allowed.selector {
-        None if allowed.names.is_empty() => Permission::Allowed,
+        None if allowed.names.is_none() => Permission::Allowed,
         Some(selector) if !is_empty(selector) => Permission::ByLabels,
         _ => Permission::Refused,
     }
@@ -174,12 +174,15 @@ fn is_client(text: &str) -> bool {
 fn secret(identity: &AzureClusterIdentity, own: &ClusterRef) -> Result<ClusterRef, Problem> {
     let given = &identity.spec.client_secret;
     let name = given.name.clone().unwrap_or_default();
-    let namespace = given.namespace.clone().filter(|name| !name.is_empty());
-    let namespace = namespace.unwrap_or_else(|| own.namespace.clone());
-    if is_object_name(&name) && is_namespace(&namespace) {
-        return Ok(ClusterRef { namespace, name });
+    let namespace = given.namespace.as_ref().filter(|name| !name.is_empty());
+    // Whoever may write an identity in one namespace could otherwise use the Secrets of another.
+    if is_object_name(&name) && namespace.is_none_or(|given| *given == own.namespace) {
+        return Ok(ClusterRef {
+            namespace: own.namespace.clone(),
+            name,
+        });
     }
-    let message = format!("clientSecret of {KIND} {own} names no Secret");
+    let message = format!("clientSecret of {KIND} {own} names no Secret of its own namespace");
     Err(Problem::new(Reason::IdentityMissing, message))
 }
 
@@ -200,6 +203,7 @@ mod tests {
     #[case::null(json!({"allowedNamespaces": null}), Permission::Refused)]
     #[case::all(json!({"allowedNamespaces": {}}), Permission::Allowed)]
     #[case::listed(json!({"allowedNamespaces": {"list": ["other", "org"]}}), Permission::Allowed)]
+    #[case::empty_list(json!({"allowedNamespaces": {"list": []}}), Permission::Refused)]
     #[case::not_listed(json!({"allowedNamespaces": {"list": ["org-2"]}}), Permission::Refused)]
     #[case::empty_selector(json!({"allowedNamespaces": {"selector": {}}}), Permission::Refused)]
     #[case::selector(json!({"allowedNamespaces": {"list": [], "selector": {"matchLabels": {"a": "b"}}}}),
@@ -239,7 +243,8 @@ mod tests {
 
     #[rstest]
     #[case::own_namespace(json!({"name": "s"}), Some("capz/s"))]
-    #[case::another_namespace(json!({"name": "s", "namespace": "n"}), Some("n/s"))]
+    #[case::named_namespace(json!({"name": "s", "namespace": "capz"}), Some("capz/s"))]
+    #[case::another_namespace(json!({"name": "s", "namespace": "n"}), None)]
     #[case::no_name(json!({"namespace": "n"}), None)]
     #[case::path(json!({"name": "../x"}), None)]
     fn secret_is_named(#[case] secret: Value, #[case] expected: Option<&str>) {

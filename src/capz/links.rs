@@ -6,7 +6,7 @@ use super::cluster::{self, reference};
 use super::entry::{DesiredEntry, request_message};
 use super::reason::{Problem, Reason};
 use crate::api::capi::{AzureCluster, PrivateLink};
-use crate::api::markers::capz::LINKS_READY;
+use crate::api::markers::capz::{LINKS_READY, MOST_LINKS};
 use crate::azure::arm::id::{ResourceId, same};
 use crate::azure::kinds::Kind;
 
@@ -47,7 +47,10 @@ pub fn api_server_link(cluster: &str) -> String {
 /// What the links of a workload cluster need in the management cluster's network.
 pub fn desired(workload: &AzureCluster, management: &AzureCluster) -> DesiredLinks {
     let subscription = management.spec.subscription_id.as_deref().unwrap_or_default();
-    let named = cluster::links(workload).iter().filter(|link| !name(link).is_empty());
+    let named = cluster::links(workload)
+        .iter()
+        .take(MOST_LINKS)
+        .filter(|link| !name(link).is_empty());
     let candidates: Vec<_> = named
         .filter(|link| has(&link.allowed_subscriptions, subscription))
         .collect();
@@ -78,7 +81,7 @@ pub fn desired(workload: &AzureCluster, management: &AzureCluster) -> DesiredLin
 
 /// The Private Link Services of all links of a cluster, whoever may use them.
 pub fn services(workload: &AzureCluster) -> impl Iterator<Item = (String, ResourceId)> {
-    let links = cluster::links(workload).iter();
+    let links = cluster::links(workload).iter().take(MOST_LINKS);
     links.filter_map(|link| Some((entry_name(name(link)), service(name(link), workload)?)))
 }
 

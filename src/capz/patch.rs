@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::entry::{Change, DesiredEntry, Field, Position};
 use super::ledger::Ledger;
-use crate::api::capi::AzureCluster;
+use crate::api::capi::{AzureCluster, Connection};
 use crate::api::markers::capz::LEDGER;
 
 /// An annotation with its new value; none removes it.
@@ -29,7 +29,7 @@ pub fn patch(cluster: &AzureCluster, changes: &[Change], ledger: Option<&Ledger>
     for change in changes {
         match change {
             Change::Add { subnet, entry } => added.push((*subnet, entry)),
-            Change::Repair { at, entry, fields } => operations.extend(repair(*at, entry, fields)),
+            Change::Repair { at, entry, fields } => operations.extend(repair(cluster, *at, entry, fields)),
             Change::Remove { at, name } => {
                 operations.push(test_entry(*at, "name", json!(name)));
                 removed.push(*at);
@@ -64,15 +64,35 @@ fn connections(entry: &DesiredEntry) -> Value {
     json!([connection])
 }
 
-fn repair(at: Position, entry: &DesiredEntry, fields: &[Field]) -> Vec<PatchOperation> {
+fn repair(cluster: &AzureCluster, at: Position, entry: &DesiredEntry, fields: &[Field]) -> Vec<PatchOperation> {
     let mut operations = vec![test_entry(at, "name", json!(entry.name))];
     for field in fields {
+        let found = &cluster.spec.network_spec.subnets[at.subnet].entries()[at.entry];
+        if let (Field::Connections, [only]) = (field, found.connections()) {
+            operations.extend(reconnect(at, entry, only));
+            continue;
+        }
         let value = match field {
             Field::Location => json!(entry.location),
             Field::ManualApproval => json!(entry.request_message.is_some()),
             Field::Connections => connections(entry),
         };
         operations.push(add(&in_entry(at, &[field.as_str()]), value));
+    }
+    operations
+}
+
+/// Sets what is desired of the only connection of an entry; all else of it is somebody else's.
+fn reconnect(at: Position, entry: &DesiredEntry, found: &Connection) -> Vec<PatchOperation> {
+    let path = |field| in_entry(at, &[Field::Connections.as_str(), "0", field]);
+    let mut operations = vec![
+        add(&path("name"), json!(entry.connection)),
+        add(&path("privateLinkServiceID"), json!(entry.service.to_string())),
+    ];
+    match (&entry.request_message, &found.request_message) {
+        (Some(message), _) => operations.push(add(&path("requestMessage"), json!(message))),
+        (None, Some(_)) => operations.push(remove(&path("requestMessage"))),
+        (None, None) => {}
     }
     operations
 }
@@ -223,6 +243,28 @@ mod tests {
         mine["location"] = json!("westeurope");
         expected["spec"]["networkSpec"]["subnets"][0]["privateEndpoints"] = json!([theirs, mine, entry("d")]);
         assert_eq!(object, expected);
+    }
+
+    #[test]
+    fn fields_of_others_in_a_connection_stay() {
+        let mut drifted = entry("a");
+        drifted["privateLinkServiceConnections"][0] = json!({"name": "x", "privateLinkServiceID": "/y",
+            "requestMessage": "please", "groupIDs": ["g"]});
+        let sample = management().entries(json!([drifted]));
+        let at = Position { subnet: 0, entry: 0 };
+        let fields = vec![Field::Connections];
+        let change = Change::Repair {
+            at,
+            entry: desired("a"),
+            fields,
+        };
+        let object = patched(&sample, &[change], None);
+        let mut expected = entry("a");
+        expected["privateLinkServiceConnections"][0]["groupIDs"] = json!(["g"]);
+        assert_eq!(
+            object["spec"]["networkSpec"]["subnets"][0]["privateEndpoints"],
+            json!([expected])
+        );
     }
 
     #[test]

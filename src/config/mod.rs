@@ -115,6 +115,9 @@ impl RunSettings {
         if self.shard != Shard::WHOLE && scope.namespace.is_some() {
             problems.add("--shard splits the clusters of all namespaces; it does not go with --namespace");
         }
+        if self.shard != Shard::WHOLE && roles.contains(&Role::Capz) {
+            problems.add("--shard does not go with --role capz, of which one process decides for all clusters");
+        }
         let run = run::run(&self, environment, &mut problems);
         config(self.shared, roles, run, environment, problems)
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kube::Api;
 use kube::api::ListParams;
+use kube::core::Status;
 use serde::de::DeserializeOwned;
 
 /// The timeout of each Kubernetes call of a controller; a watch has none.
@@ -44,7 +45,16 @@ impl ReconcileError {
     /// The error of a JSON patch that tests what was read: the API server calls a test that fails an invalid request.
     #[must_use]
     pub fn guarded(self) -> Self {
-        if self.invalid() { Self::Outdated } else { self }
+        let has_causes = |status: &Status| {
+            status
+                .details
+                .as_ref()
+                .is_some_and(|details| !details.causes.is_empty())
+        };
+        match self {
+            Self::Kube(kube::Error::Api(status)) if status.code == 422 && !has_causes(&status) => Self::Outdated,
+            other => other,
+        }
     }
 
     /// The status fields for which the API server rejects the object.

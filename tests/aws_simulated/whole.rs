@@ -92,7 +92,7 @@ impl Process {
     fn new(role: Role, aws: &Arc<SimTransport>, cluster: &Arc<Cluster>) -> Self {
         let caller = match role {
             Role::Ho => ("AKIAHO", MANAGEMENT),
-            Role::Cpo => ("AKIACPO", GUEST),
+            Role::Cpo | Role::Capz => ("AKIACPO", GUEST),
         };
         Self::calling_as(caller, role, aws, cluster)
     }
@@ -239,7 +239,7 @@ impl Life {
                 let controller = ho(&process.cx, &self.aws.region, self.nlb_match).await;
                 reconcile(&controller, &process.cx, cr, by_time).await
             }
-            Role::Cpo => {
+            Role::Cpo | Role::Capz => {
                 let region = self.aws.region.clone();
                 let controller = VpcEndpointController {
                     region,

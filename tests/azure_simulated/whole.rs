@@ -211,7 +211,7 @@ impl Life {
                     .await;
                 reconcile(reconciler, &process.cx, cr).await?
             }
-            Role::Cpo => reconcile(&guest(), &process.cx, cr).await?,
+            Role::Cpo | Role::Capz => reconcile(&guest(), &process.cx, cr).await?,
         };
         if reconciled.is_at_rest {
             assert_eq!(written(), before, "a reconcile at rest has written");

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use kube::core::NamespaceResourceScope;
 use serde::Deserialize;
 
-use crate::api::lenient::{good_items, or_default};
+use crate::api::lenient::or_default;
 
 /// An identity for clusters.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -86,8 +86,8 @@ pub struct SecretRef {
 #[serde(default)]
 pub struct AllowedNamespaces {
     /// By their names.
-    #[serde(rename = "list", deserialize_with = "good_items")]
-    pub names: Vec<String>,
+    #[serde(rename = "list", deserialize_with = "or_default")]
+    pub names: Option<Vec<String>>,
     /// By their labels. An empty selector matches nothing.
     #[serde(deserialize_with = "or_default")]
     pub selector: Option<LabelSelector>,

@@ -13,6 +13,9 @@ pub const LEDGER: &str = "hyperlink.hypershift.openshift.io/capz-endpoints";
 /// Source: <https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations>
 pub const LONGEST_LEDGER: usize = 200 * 1024;
 
+/// The most links of a cluster that are served; a load balancer has 8 Private Link Services at most.
+pub const MOST_LINKS: usize = 16;
+
 /// The annotations of AzureClusters that are read.
 pub const READ_ANNOTATIONS: [&str; 3] = [API_SERVER_ADDRESS, GATEWAY_ADDRESS, LEDGER];
 

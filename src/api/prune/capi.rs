@@ -2,11 +2,25 @@
 
 use super::{TEXT, picked, shorten};
 use crate::api::capi::{AzureCluster, AzureClusterIdentity, Cluster, KubeadmControlPlane};
-use crate::api::markers::capz::{CONDITION, FINALIZER, LEDGER, LONGEST_LEDGER, PAUSED, PAUSED_HERE, READ_ANNOTATIONS};
+use crate::api::markers::capz::{
+    CONDITION, FINALIZER, LEDGER, LONGEST_LEDGER, MOST_LINKS, PAUSED, PAUSED_HERE, READ_ANNOTATIONS,
+};
+use crate::hypershift::names::is_namespace;
 use crate::runtime::prune::Prune;
 
-/// The most items of a list that are kept: private endpoints, links, subnets.
-const ITEMS: usize = 4_096;
+/// The most subnets of a cluster that are kept.
+const SUBNETS: usize = 256;
+/// The most connections of an entry that are kept: one is as desired, and a second one tells that it is not.
+const CONNECTIONS: usize = 2;
+/// The most subscriptions of a link that are kept.
+const SUBSCRIPTIONS: usize = 256;
+/// The most namespaces of an identity that are kept.
+const NAMESPACES: usize = 4_096;
+
+fn shorten_list<T>(list: &mut Vec<T>, most: usize) {
+    list.truncate(most);
+    list.shrink_to_fit();
+}
 
 impl Prune for AzureCluster {
     fn prune(&mut self) {
@@ -32,9 +46,21 @@ impl Prune for AzureCluster {
             shorten(&mut condition.kind, TEXT);
         }
         let network = &mut self.spec.network_spec;
-        network.subnets.truncate(ITEMS);
+        network.subnets.truncate(SUBNETS);
+        for subnet in &mut network.subnets {
+            let entries = subnet.private_endpoints.as_mut().map(|entries| &mut entries.0);
+            for entry in entries.into_iter().flatten() {
+                if let Some(connections) = &mut entry.private_link_service_connections {
+                    shorten_list(connections, CONNECTIONS);
+                }
+            }
+        }
         if let Some(balancer) = &mut network.api_server_lb {
-            balancer.private_links.truncate(ITEMS);
+            shorten_list(&mut balancer.private_links, MOST_LINKS);
+            for link in &mut balancer.private_links {
+                shorten_list(&mut link.allowed_subscriptions, SUBSCRIPTIONS);
+                shorten_list(&mut link.auto_approved_subscriptions, SUBSCRIPTIONS);
+            }
         }
     }
 }
@@ -46,6 +72,11 @@ impl Prune for AzureClusterIdentity {
         self.metadata.managed_fields = None;
         self.metadata.owner_references = None;
         self.metadata.finalizers = None;
+        let allowed = self.spec.allowed_namespaces.as_mut();
+        if let Some(names) = allowed.and_then(|allowed| allowed.names.as_mut()) {
+            names.retain(|name| is_namespace(name));
+            shorten_list(names, NAMESPACES);
+        }
     }
 }
 

@@ -29,6 +29,7 @@ struct Claimant<'a> {
 pub(super) struct Claims<'a> {
     all: Vec<Claimant<'a>>,
     by_uid: HashMap<&'a str, usize>,
+    by_name: HashMap<ClusterRef, usize>,
     /// The clusters that desire an entry, by its key.
     by_key: HashMap<String, Vec<usize>>,
     /// The clusters that have a link of an entry's name, by its key.
@@ -42,6 +43,7 @@ impl<'a> Claims<'a> {
         let mut claims = Self {
             all: Vec::new(),
             by_uid: HashMap::new(),
+            by_name: HashMap::new(),
             by_key: HashMap::new(),
             links: HashMap::new(),
         };
@@ -54,6 +56,7 @@ impl<'a> Claims<'a> {
                 claims.by_key.entry(key(&entry.name)).or_default().push(number);
             }
             claims.by_uid.insert(uid(cluster), number);
+            claims.by_name.insert(reference(cluster), number);
             claims.all.push(Claimant { cluster, desired });
         }
         claims
@@ -70,8 +73,8 @@ impl<'a> Claims<'a> {
 
     /// Whether a cluster of this name is there with another UID.
     pub(super) fn is_another(&self, cluster: &ClusterRef, uid: &str) -> bool {
-        let mut all = self.all.iter();
-        all.any(|one| reference(one.cluster) == *cluster && self::uid(one.cluster) != uid)
+        let found = self.by_name.get(cluster);
+        found.is_some_and(|number| self::uid(self.all[*number].cluster) != uid)
     }
 
     /// The name of the cluster with this UID.
@@ -116,6 +119,12 @@ impl<'a> Claims<'a> {
 
 /// What a workload cluster desires; none if nothing can be decided for it.
 fn desired(cluster: &AzureCluster, snapshot: &Snapshot<'_>) -> Option<DesiredLinks> {
+    if snapshot
+        .only
+        .is_some_and(|only| cluster.metadata.namespace.as_deref() != Some(only))
+    {
+        return None;
+    }
     if is_deleting(cluster) {
         return Some(DesiredLinks::default());
     }

@@ -5,8 +5,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Context;
+use super::identities::NoIdentity;
 use crate::api::capi::AzureCluster;
 use crate::azure::arm::id::ResourceId;
+use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
 use crate::capz::address::{Address, address};
 use crate::capz::cluster::{resource_group, subscription, uid};
@@ -20,6 +22,9 @@ const FIRST_WAIT: Duration = Duration::from_secs(5);
 /// The longest such wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
+/// The wait after the API server did not answer about an identity.
+const AFTER_UNREAD: Duration = Duration::from_secs(10);
+
 /// What is known of an address, and when to read it again.
 pub(super) struct Found {
     pub(super) address: Address,
@@ -27,7 +32,13 @@ pub(super) struct Found {
 }
 
 /// The address of the private endpoint of an entry in the network of `cluster`, on behalf of `workload`.
-pub(super) async fn read(cx: &Context, workload: &AzureCluster, cluster: &AzureCluster, entry: &DesiredEntry) -> Found {
+/// An entry that is not there yet may be another private endpoint than the one that was read before.
+pub(super) async fn read(
+    cx: &Context,
+    workload: &AzureCluster,
+    cluster: &AzureCluster,
+    (entry, is_there): (&DesiredEntry, bool),
+) -> Found {
     let resync = Requeue::new(cx.runtime.resync, Requeue::RESYNC);
     let without = |problem| Found {
         address: Address::Missing(problem),
@@ -39,12 +50,22 @@ pub(super) async fn read(cx: &Context, workload: &AzureCluster, cluster: &AzureC
     };
     let cloud = match cx.identities.cloud(&cx.runtime, cluster).await {
         Ok(cloud) => cloud,
-        Err(problem) => return without(problem),
+        Err(NoIdentity::Certain(problem)) => return without(problem),
+        Err(NoIdentity::Unread(problem)) => {
+            return Found {
+                address: Address::Unread(problem),
+                requeue: Requeue::new(AFTER_UNREAD, Requeue::FAILED),
+            };
+        }
     };
+    if !is_there {
+        cloud.observations.invalidate(&id, Instant::now());
+    }
     let observed = cloud.reader(Reconcile::begin()).read(Kind::PrivateEndpoint, &id).await;
     let found = address(entry, &observed);
     let (poll, now) = (format!("{}/{}", uid(workload), entry.name), Instant::now());
-    if let Address::Missing(_) = &found {
+    let has_answered = matches!(observed, Observed::Found(_) | Observed::Absent | Observed::Pending);
+    if let (Address::Missing(_), true) = (&found, has_answered) {
         let wait = cx.polls.wait(&poll, FIRST_WAIT, now).min(LONGEST_WAIT);
         cloud.observations.expedite(&id, wait, now);
     } else if let Address::Known(_) = &found {

@@ -13,7 +13,7 @@ use crate::api::ClusterRef;
 use crate::api::capi::{AzureCluster, Cluster, KubeadmControlPlane};
 use crate::api::markers::capz::{PAUSED, PAUSED_HERE};
 use crate::capz::cluster::reference;
-use crate::capz::gates::{Around, Pause, decide, infrastructure, owner};
+use crate::capz::gates::{GateInputs, Pause, decide, infrastructure, owner};
 use crate::controllers::watch::Heard;
 use crate::metrics::{Controller as Label, KubeResource, KubeVerb, ReconcileResult, Watched};
 use crate::runtime::call::{ReconcileError, changing, within};
@@ -124,12 +124,12 @@ impl Gatekeeper {
         let cluster = owner(control_plane).and_then(|name| find(clusters, namespace, name));
         let named = cluster.as_deref().and_then(infrastructure);
         let infrastructure = named.and_then(|name| find(&self.azure_clusters, namespace, name));
-        let around = Around {
+        let inputs = GateInputs {
             management: management.as_deref(),
             cluster: cluster.as_deref(),
             infrastructure: infrastructure.as_deref(),
         };
-        decide(control_plane, around, &self.gates)
+        decide(control_plane, inputs, &self.gates)
     }
 }
 

@@ -1,7 +1,7 @@
 //! As whom Azure is called for each cluster: one credential, one token and one cache of what was observed for each
 //! identity, so that what Azure denies to one delays no other.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,7 +9,8 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Api, ResourceExt};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use crate::api::ClusterRef;
@@ -21,7 +22,7 @@ use crate::azure::observations::ObservationCache;
 use crate::capz::identity::{
     Permission, Proof, UsableIdentity, labels_permit, missing, named, no_secret, permission, refused, usable,
 };
-use crate::capz::reason::Problem;
+use crate::capz::reason::{Problem, Reason};
 use crate::controllers::azure::access::ArmContext;
 use crate::engine::call_budget::CallBudgets;
 use crate::engine::gate::Gate;
@@ -55,13 +56,27 @@ pub(super) struct Identities {
     secrets: Mutex<HashMap<ClusterRef, ReadSecret>>,
 }
 
+/// Why there is no identity to call Azure with.
+pub(super) enum NoIdentity {
+    /// The cluster has none that it may use and that this process can.
+    Certain(Problem),
+    /// The API server did not answer.
+    Unread(Problem),
+}
+
+impl From<Problem> for NoIdentity {
+    fn from(problem: Problem) -> Self {
+        Self::Certain(problem)
+    }
+}
+
 /// What makes a credential another one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct IdentityKey {
     uid: String,
     identity: UsableIdentity,
-    /// The version of its Secret.
-    secret: Option<String>,
+    /// A hash of its secret.
+    secret: Option<[u8; 32]>,
 }
 
 struct Known {
@@ -72,7 +87,6 @@ struct Known {
 /// A Secret as it was read last.
 #[derive(Clone)]
 struct ReadSecret {
-    version: String,
     text: SecretString,
     read: Instant,
 }
@@ -91,13 +105,13 @@ impl Identities {
     ///
     /// # Errors
     /// The cluster has no identity that it may use and that this process can.
-    pub(super) async fn cloud(&self, runtime: &Runtime, cluster: &AzureCluster) -> Result<Arc<ArmContext>, Problem> {
+    pub(super) async fn cloud(&self, runtime: &Runtime, cluster: &AzureCluster) -> Result<Arc<ArmContext>, NoIdentity> {
         let name = named(cluster)?;
         let object = ObjectRef::new(&name.name).within(&name.namespace);
         let found = self.all.get(&object).ok_or_else(|| missing(&name))?;
         let namespace = cluster.namespace().unwrap_or_default();
-        if !self.may_use(runtime, &found, &namespace).await {
-            return Err(refused(&name, &namespace));
+        if !self.may_use(runtime, &found, &namespace).await? {
+            return Err(refused(&name, &namespace).into());
         }
         let identity = usable(&found)?;
         let secret = match &identity.proof {
@@ -106,7 +120,9 @@ impl Identities {
         };
         let key = IdentityKey {
             uid: found.uid().unwrap_or_default(),
-            secret: secret.as_ref().map(|secret| secret.version.clone()),
+            secret: secret
+                .as_ref()
+                .map(|secret| Sha256::digest(secret.text.expose_secret()).into()),
             identity,
         };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,7 +131,11 @@ impl Identities {
             known.used = now;
             return Ok(Arc::clone(&known.cloud));
         }
-        known.retain(|other, known| other.uid != key.uid && now.saturating_duration_since(known.used) < UNUSED_FOR);
+        let existing: HashSet<String> = self.all.state().iter().filter_map(|identity| identity.uid()).collect();
+        known.retain(|other, known| {
+            let is_used = now.saturating_duration_since(known.used) < UNUSED_FOR;
+            other.uid != key.uid && is_used && existing.contains(&other.uid)
+        });
         let source = self.source(&key.identity, secret);
         let cloud = Arc::new(self.connect(runtime, source));
         known.insert(
@@ -128,30 +148,43 @@ impl Identities {
         Ok(cloud)
     }
 
-    async fn may_use(&self, runtime: &Runtime, identity: &AzureClusterIdentity, namespace: &str) -> bool {
+    async fn may_use(
+        &self,
+        runtime: &Runtime,
+        identity: &AzureClusterIdentity,
+        namespace: &str,
+    ) -> Result<bool, NoIdentity> {
         match permission(identity, namespace) {
-            Permission::Allowed => true,
-            Permission::Refused => false,
+            Permission::Allowed => Ok(true),
+            Permission::Refused => Ok(false),
             Permission::ByLabels => {
                 let api: Api<Namespace> = Api::all(runtime.kube.clone());
-                let found = within(api.get_opt(namespace)).await.ok().flatten();
-                found.is_some_and(|found| labels_permit(identity, found.labels()))
+                let found = within(api.get_opt(namespace)).await.map_err(|_| {
+                    let message = format!("the labels of namespace {namespace} cannot be read");
+                    NoIdentity::Unread(Problem::new(Reason::IdentityNotAllowed, message))
+                })?;
+                Ok(found.is_some_and(|found| labels_permit(identity, found.labels())))
             }
         }
     }
 
     /// A Secret, read again each `resync`.
-    async fn secret(&self, runtime: &Runtime, at: &ClusterRef) -> Result<ReadSecret, Problem> {
+    async fn secret(&self, runtime: &Runtime, at: &ClusterRef) -> Result<ReadSecret, NoIdentity> {
         let all = || self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         let known = all().get(at).cloned();
-        if let Some(known) = known.filter(|known| now.saturating_duration_since(known.read) < runtime.resync) {
-            return Ok(known);
+        let is_fresh = |known: &&ReadSecret| now.saturating_duration_since(known.read) < runtime.resync;
+        if let Some(known) = known.as_ref().filter(is_fresh) {
+            return Ok(known.clone());
         }
         let api: Api<Secret> = Api::namespaced(runtime.kube.clone(), &at.namespace);
-        let found = within(api.get_opt(&at.name))
-            .await
-            .map_err(|error| unreadable(at, &error))?;
+        let found = match (within(api.get_opt(&at.name)).await, known) {
+            (Ok(found), _) => found,
+            // What was read before is as good as any, while nothing is known of another one.
+            (Err(error), Some(known)) if !is_refused(&error) => return Ok(known),
+            (Err(error), _) if is_refused(&error) => return Err(no_secret(at, FORBIDDEN).into()),
+            (Err(_), _) => return Err(NoIdentity::Unread(no_secret(at, "cannot be read"))),
+        };
         let found = found.ok_or_else(|| no_secret(at, "does not exist"))?;
         let value = found.data.as_ref().and_then(|data| data.get(SECRET_KEY));
         let text = value
@@ -159,7 +192,6 @@ impl Identities {
             .filter(|text| !text.trim().is_empty());
         let text = text.ok_or_else(|| no_secret(at, "has no key clientSecret"))?;
         let read = ReadSecret {
-            version: found.resource_version().unwrap_or_default(),
             text: text.trim().to_owned().into(),
             read: now,
         };
@@ -202,12 +234,9 @@ impl Identities {
     }
 }
 
-fn unreadable(at: &ClusterRef, error: &ReconcileError) -> Problem {
-    let why = match error {
-        ReconcileError::Kube(kube::Error::Api(status)) if status.code == 403 => {
-            "may not be read: this process has no Role for it in its namespace"
-        }
-        _ => "cannot be read",
-    };
-    no_secret(at, why)
+/// What is wrong with a Secret that the API server does not show to this process.
+const FORBIDDEN: &str = "may not be read: this process has no Role for it in its namespace";
+
+fn is_refused(error: &ReconcileError) -> bool {
+    matches!(error, ReconcileError::Kube(kube::Error::Api(status)) if status.code == 403)
 }

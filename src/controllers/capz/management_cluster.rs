@@ -28,11 +28,14 @@ pub(super) async fn reconcile(
     management: &AzureCluster,
 ) -> Result<(ReconcileResult, Option<Requeue>), ReconcileError> {
     let assigned = cx.with_snapshot(management, assign);
-    confirm_gone(cx, &assigned.unknown).await?;
+    if let Err(error) = confirm_gone(cx, &assigned.unknown).await {
+        tracing::debug!(%error, "not known whether clusters of the ledger exist");
+    }
     let assigned = cx.with_snapshot(management, assign);
+    // Whatever comes of the write: the other side of each cluster does not wait for it.
+    publish(cx, management, &assigned);
     let resync = Requeue::new(cx.runtime.resync, Requeue::RESYNC);
     if !assigned.writes(management) {
-        publish(cx, management, &assigned);
         return Ok((ReconcileResult::Ready, Some(resync)));
     }
     if let Some(wait) = cx.decided(|decided| wait(decided.written)) {
@@ -54,6 +57,7 @@ fn wait(written: Option<Instant>) -> Option<std::time::Duration> {
 
 /// Decides by the management cluster as it is now, and writes; again where others write at the same time.
 async fn write(cx: &Context) -> Result<Assignments, ReconcileError> {
+    let _writing = cx.writing.lock().await;
     let mut tries = 1;
     loop {
         let Some(management) = cx.read(&cx.settings.management).await? else {

@@ -57,6 +57,10 @@ pub struct Context {
     /// Wakes workload clusters.
     wake: UnboundedSender<ObjectRef<AzureCluster>>,
     reference: ReferenceLease,
+    /// The only namespace whose workload clusters are served; none means all.
+    only: Option<String>,
+    /// Held from the read of the management cluster to its write, and while it is read whether a cluster may be let go.
+    writing: tokio::sync::Mutex<()>,
 }
 
 /// What was decided last on the entries of the management cluster.
@@ -103,6 +107,7 @@ impl Context {
             management,
             workloads: &workloads,
             cloud: self.settings.cloud,
+            only: self.only.as_deref(),
             gone: &gone,
         })
     }

@@ -17,9 +17,19 @@ pub const NAME: &str = "0934d11a.giantswarm.io";
 /// How long a lease counts that does not say how long it lasts. Source: controller-runtime's default.
 const DURATION: Duration = Duration::from_secs(15);
 
+/// The longest that a lease counts after its last change, whatever it says.
+const LONGEST: Duration = Duration::from_secs(60);
+
 /// Whether the other operator leads. Clones share it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct ReferenceLease(Arc<AtomicBool>);
+
+impl Default for ReferenceLease {
+    /// It leads, until a read has shown that it does not.
+    fn default() -> Self {
+        Self(Arc::new(AtomicBool::new(true)))
+    }
+}
 
 impl ReferenceLease {
     /// Whether it leads now.
@@ -27,8 +37,8 @@ impl ReferenceLease {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Follows the lease; never returns.
-    pub(super) async fn follow(&self, kube: kube::Client) {
+    /// Follows the lease; calls `free` when nobody holds it any more. Never returns.
+    pub(super) async fn follow(&self, kube: kube::Client, free: impl Fn()) {
         let mut observer = LeaseObserver::default();
         loop {
             // Without an answer what is known stands.
@@ -36,7 +46,7 @@ impl ReferenceLease {
                 let before = self.0.swap(holder.is_some(), Ordering::Relaxed);
                 match holder {
                     Some(holder) if !before => tracing::warn!(holder, "another operator leads: nothing is written"),
-                    None if before => tracing::info!("no other operator leads any more"),
+                    None if before => free(),
                     _ => {}
                 }
             }
@@ -60,7 +70,9 @@ impl LeaseObserver {
     /// The API server does not answer, or refuses.
     pub async fn holder(&mut self, kube: &kube::Client) -> Result<Option<String>, ReconcileError> {
         let api: Api<Lease> = Api::all(kube.clone());
-        let params = ListParams::default().fields(&format!("metadata.name={NAME}")).limit(10);
+        let params = ListParams::default()
+            .fields(&format!("metadata.name={NAME}"))
+            .limit(500);
         let found = within(api.list(&params)).await?.items;
         Ok(self.observe(found, Instant::now()))
     }
@@ -80,7 +92,7 @@ impl LeaseObserver {
             let seconds = spec
                 .lease_duration_seconds
                 .and_then(|seconds| u64::try_from(seconds).ok());
-            let lasts = seconds.map_or(DURATION, Duration::from_secs);
+            let lasts = seconds.map_or(DURATION, Duration::from_secs).min(LONGEST);
             let name = spec.holder_identity.filter(|name| !name.is_empty());
             if now.saturating_duration_since(since) < lasts {
                 holder = holder.or(name);

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use futures::{Stream, TryStreamExt, future, stream};
 use kube::runtime::WatchStreamExt;
-use kube::runtime::reflector::ObjectRef;
+use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Api, ResourceExt};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -14,6 +14,8 @@ use super::reference_lease::ReferenceLease;
 use super::{Context, Decided, Settings, management_cluster, workload_cluster};
 use crate::api::ClusterRef;
 use crate::api::capi::{AzureCluster, AzureClusterIdentity};
+use crate::capz::cluster::{is_deleting, is_held};
+use crate::capz::identity::named;
 use crate::controllers::watch::Heard;
 use crate::metrics::{Controller as Label, Watched};
 use crate::runtime::concurrency_limit::{ConcurrencyLimit, Requester};
@@ -54,11 +56,18 @@ pub async fn run(runtimes: [Runtime; 2], settings: Settings, identity_settings: 
         decided: Mutex::default(),
         wake,
         reference: ReferenceLease::default(),
+        only: scope.namespace.clone(),
+        writing: tokio::sync::Mutex::default(),
         settings,
     });
     let queue = queue(&cx, clusters, identities, woken).reconcile_all_on(scope.changes());
     let reconciles = run_queue(&cx, queue, scope.clone());
-    let follows = cx.reference.follow(kube);
+    let follows = cx.reference.follow(kube, || {
+        // What was not done meanwhile is due.
+        for cluster in cx.clusters.state() {
+            let _ = cx.wake.send(ObjectRef::from_obj(cluster.as_ref()));
+        }
+    });
     let gates = async {
         if !keeper.gates.is_empty() {
             control_planes::run(keeper, scope, again).await;
@@ -85,12 +94,9 @@ fn queue(
             let cx = Arc::clone(cx);
             move |cluster: AzureCluster| concerned(&cx, &cluster)
         })
-        // Few change, and any cluster may use one.
-        .watches(identities.touched_objects(), move |_| {
-            let all = reader.state();
-            all.iter()
-                .map(|cluster| ObjectRef::from_obj(cluster.as_ref()))
-                .collect::<Vec<_>>()
+        .watches(identities.touched_objects(), {
+            let cx = Arc::clone(cx);
+            move |identity: AzureClusterIdentity| users(&cx, &reader, &identity)
         })
         .reconcile_on(each(woken))
 }
@@ -111,6 +117,25 @@ async fn run_queue(cx: &Arc<Context>, queue: WorkQueue<AzureCluster>, scope: Sco
         }
     })
     .await;
+}
+
+/// The clusters that are read with an identity; all, if the management cluster is.
+fn users(
+    cx: &Context,
+    clusters: &Store<AzureCluster>,
+    identity: &AzureClusterIdentity,
+) -> Vec<ObjectRef<AzureCluster>> {
+    let changed = ClusterRef {
+        namespace: identity.namespace().unwrap_or_default(),
+        name: identity.name_any(),
+    };
+    let uses = |cluster: &AzureCluster| named(cluster).is_ok_and(|name| name == changed);
+    let is_common = cx.management().is_some_and(|management| uses(&management));
+    let all = clusters
+        .state()
+        .into_iter()
+        .filter(|cluster| is_common || uses(cluster));
+    all.map(|cluster| ObjectRef::from_obj(cluster.as_ref())).collect()
 }
 
 /// The clusters that a change of one concerns: itself, and the management cluster, whose reconcile decides for all. If
@@ -148,6 +173,14 @@ async fn admitted(cx: &Arc<Context>, cluster: &AzureCluster, limit: &Concurrency
         };
         guard::counted(&cx.runtime, Label::AzureCluster, cluster, reconcile).await
     };
-    let action = limit.take(&cx.runtime.metrics, Requester::of(&namespace), work).await;
+    // What waits for Azure must keep neither the management cluster waiting, nor what is to begin or to end.
+    let requester = if cx.is_management(cluster) {
+        String::new()
+    } else if is_deleting(cluster) || !is_held(cluster) {
+        format!("{namespace}, without Azure")
+    } else {
+        namespace
+    };
+    let action = limit.take(&cx.runtime.metrics, Requester::of(&requester), work).await;
     action.unwrap_or(Action::AwaitChange)
 }

@@ -1,10 +1,13 @@
 //! One workload cluster: its finalizer, the entry of the gateway, its addresses and its condition. Its entries in the
 //! management cluster are written there.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::Patch;
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::addresses::{self, Found};
 use super::{Context, MOST_TRIES};
@@ -22,6 +25,9 @@ use crate::capz::status::{Endpoint, Published, Side, published};
 use crate::metrics::{KubeResource, KubeVerb, ReconcileResult};
 use crate::runtime::call::{ReconcileError, changing};
 use crate::runtime::requeue::Requeue;
+
+/// The longest wait between two reads whether the management cluster has nothing for a cluster that is deleting.
+const LONGEST_RELEASE: Duration = Duration::from_secs(30);
 
 type Reconciled = Result<(ReconcileResult, Option<Requeue>), ReconcileError>;
 
@@ -88,14 +94,17 @@ async fn release(cx: &Context, cluster: &AzureCluster) -> Reconciled {
         return Ok((ReconcileResult::Ready, None));
     }
     let resync = Requeue::new(cx.runtime.resync, Requeue::RESYNC);
+    let _writing = cx.writing.lock().await;
     if let Some(management) = cx.read(&cx.settings.management).await? {
         let is_free = cx.with_snapshot(&management, |snapshot| Assignments::is_free_of(snapshot, uid(cluster)));
         if !is_free {
             // The reconcile of the management cluster removes it; its event brings the next one.
-            return Ok((
-                ReconcileResult::Waiting,
-                Some(Requeue::new(super::BETWEEN_WRITES, Requeue::POLL)),
-            ));
+            let poll = format!("{}/release", uid(cluster));
+            let wait = cx
+                .polls
+                .wait(&poll, super::BETWEEN_WRITES, Instant::now())
+                .min(LONGEST_RELEASE);
+            return Ok((ReconcileResult::Waiting, Some(Requeue::new(wait, Requeue::POLL))));
         }
     }
     let Some(fresh) = same(cx, cluster).await?.filter(is_held) else {
@@ -169,28 +178,34 @@ async fn api_server(
         return Some(Side::NotDesired);
     }
     let states = cx.decided(|decided| decided.of.get(uid(cluster)).cloned())?;
+    let desired = links::desired(cluster, management);
+    // Else it is decided on what the links were before.
+    if !states.iter().map(|state| &state.entry).eq(&desired.entries) {
+        return None;
+    }
     let mut endpoints = Vec::new();
     for EntryState {
         entry,
         problem,
         is_there,
+        was_there,
     } in states
     {
         let address = match problem {
             Some(problem) => Address::Missing(problem),
             None => {
-                let Found { address, requeue } = addresses::read(cx, cluster, management, &entry).await;
+                let Found { address, requeue } = addresses::read(cx, cluster, management, (&entry, is_there)).await;
                 requeues.push(requeue);
                 address
             }
         };
         endpoints.push(Endpoint {
             name: entry.name,
-            was_there: is_there,
+            was_there,
             address,
         });
     }
-    Some(Side::Desired(endpoints, links::desired(cluster, management).problem))
+    Some(Side::Desired(endpoints, desired.problem))
 }
 
 /// The way to the gateway.
@@ -199,7 +214,7 @@ async fn gateway_side(cx: &Context, cluster: &AzureCluster, gateway: Gateway, re
         Gateway::NotDesired(_) => Side::NotDesired,
         Gateway::Blocked(problem) => Side::Undecided(problem),
         Gateway::Desired { entry, is_there, .. } => {
-            let Found { address, requeue } = addresses::read(cx, cluster, cluster, &entry).await;
+            let Found { address, requeue } = addresses::read(cx, cluster, cluster, (&entry, is_there)).await;
             requeues.push(requeue);
             let endpoint = Endpoint {
                 name: entry.name,

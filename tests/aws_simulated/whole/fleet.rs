@@ -358,7 +358,7 @@ impl Fleet {
                 let controller = ho(cx, &self.aws.region, self.nlb_match).await;
                 reconcile(&controller, cx, cr, by_time).await
             }
-            Role::Cpo => {
+            Role::Cpo | Role::Capz => {
                 let controller = VpcEndpointController {
                     region: self.aws.region.clone(),
                     serves_many: self.allowed.is_some(),

@@ -12,7 +12,7 @@ impl Life {
     fn calls_as(&self, role: Role) -> usize {
         let user = match role {
             Role::Ho => "user/ho",
-            Role::Cpo => "user/cpo",
+            Role::Cpo | Role::Capz => "user/cpo",
         };
         let journal = self.aws.journal();
         journal.iter().filter(|entry| entry.principal.ends_with(user)).count()

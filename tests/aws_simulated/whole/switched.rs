@@ -86,7 +86,7 @@ impl Switched {
     fn kill(&mut self) {
         match self.killed {
             Role::Ho => self.many.life.restart(Role::Ho),
-            Role::Cpo => self.many.restart_cpo(),
+            Role::Cpo | Role::Capz => self.many.restart_cpo(),
         }
     }
 
