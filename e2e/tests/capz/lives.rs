@@ -18,14 +18,14 @@ const NAMESPACE: &str = "org-giantswarm";
 const LEDGER: &str = "hyperlink.hypershift.openshift.io/capz-endpoints";
 
 /// A private management cluster, and those who play their parts beside Hyperlink.
-struct World {
+struct Fleet {
     capz: Capz,
     dns: DnsOperator,
     management: CapzCluster,
     env: CapzEnv,
 }
 
-impl World {
+impl Fleet {
     async fn start() -> Result<Self> {
         let env = CapzEnv::local(Preset::Fast).await?;
         let management = CapzCluster::management(NAMESPACE, "mc", LoadBalancer::Internal);
@@ -133,114 +133,114 @@ fn entry(workload: &CapzCluster) -> String {
 #[test]
 fn private_paths_lead_both_ways_and_end_with_their_cluster() {
     scenario(async {
-        let world = World::start().await?;
+        let fleet = Fleet::start().await?;
         let clusters = [
             workload("wc-1", IdentityType::WorkloadIdentity),
             workload("wc-2", IdentityType::ServicePrincipal),
             workload("wc-3", IdentityType::ServicePrincipalCertificate),
             CapzCluster::workload(NAMESPACE, "public", LoadBalancer::Public),
         ];
-        let hyperlink = world.hyperlink("first").await?;
+        let hyperlink = fleet.hyperlink("first").await?;
         for cluster in &clusters {
-            cluster.create(&world.env).await?;
+            cluster.create(&fleet.env).await?;
         }
         for cluster in &clusters {
-            world.is_connected(cluster).await?;
+            fleet.is_connected(cluster).await?;
         }
         let [first, second, third, public] = &clusters;
-        world.has_entries(&[first, second, third].map(entry)).await?;
+        fleet.has_entries(&[first, second, third].map(entry)).await?;
 
-        second.delete(&world.env, SOON).await?;
-        is_gone(&world.env, &world.management.endpoint(&entry(second))).await?;
-        world.has_entries(&[first, third].map(entry)).await?;
+        second.delete(&fleet.env, SOON).await?;
+        is_gone(&fleet.env, &fleet.management.endpoint(&entry(second))).await?;
+        fleet.has_entries(&[first, third].map(entry)).await?;
         for cluster in [first, third, public] {
-            world.is_connected(cluster).await?;
-            cluster.delete(&world.env, SOON).await?;
+            fleet.is_connected(cluster).await?;
+            cluster.delete(&fleet.env, SOON).await?;
         }
-        world.has_entries(&[]).await?;
-        world.only_reads().await?;
+        fleet.has_entries(&[]).await?;
+        fleet.only_reads().await?;
         hyperlink.stop().await?;
-        world.stop().await
+        fleet.stop().await
     });
 }
 
 #[test]
 fn entry_that_others_drop_is_back() {
     scenario(async {
-        let world = World::start().await?;
+        let fleet = Fleet::start().await?;
         let cluster = workload("wc", IdentityType::WorkloadIdentity);
         let theirs = json!({"name": "theirs", "location": "westeurope", "customNetworkInterfaceName": "nic",
             "privateLinkServiceConnections": [{"name": "theirs", "groupIDs": ["blob"]}]});
-        world.capz.pause();
-        world.management.add_entry(&world.env, &theirs).await?;
-        cluster.create(&world.env).await?;
-        let hyperlink = world.hyperlink("first").await?;
+        fleet.capz.pause();
+        fleet.management.add_entry(&fleet.env, &theirs).await?;
+        cluster.create(&fleet.env).await?;
+        let hyperlink = fleet.hyperlink("first").await?;
         cluster
-            .set_conditions(&world.env, &[("PrivateLinksReady", "True")])
+            .set_conditions(&fleet.env, &[("PrivateLinksReady", "True")])
             .await?;
         let both = async || -> Result<()> {
             eventually("both entries are there", SOON, || async {
-                let names = world.management.entry_names(&world.env).await?;
+                let names = fleet.management.entry_names(&fleet.env).await?;
                 ensure!(names == ["theirs".to_owned(), entry(&cluster)], "{names:?}");
                 Ok(())
             })
             .await
         };
         both().await?;
-        world.management.remove_entry(&world.env, &entry(&cluster)).await?;
+        fleet.management.remove_entry(&fleet.env, &entry(&cluster)).await?;
         both().await?;
 
-        let subnets = world.management.get(&world.env).await?.data["spec"]["networkSpec"]["subnets"].clone();
+        let subnets = fleet.management.get(&fleet.env).await?.data["spec"]["networkSpec"]["subnets"].clone();
         let mut own = subnets.clone();
         for subnet in own.as_array_mut().context("no subnets")? {
             let kept = subnet["name"] == "node-subnet";
             subnet["privateEndpoints"] = if kept { json!([theirs]) } else { Value::Null };
         }
-        upgrade(&world.env, &world.management, &own).await?;
+        upgrade(&fleet.env, &fleet.management, &own).await?;
         both().await?;
-        let after = world.management.get(&world.env).await?.data["spec"]["networkSpec"]["subnets"].clone();
+        let after = fleet.management.get(&fleet.env).await?.data["spec"]["networkSpec"]["subnets"].clone();
         ensure!(after == subnets, "{after} is not {subnets}");
         hyperlink.stop().await?;
-        world.stop().await
+        fleet.stop().await
     });
 }
 
 #[test]
 fn clusters_of_the_reference_are_taken_over_unchanged() {
     scenario(async {
-        let world = World::start().await?;
+        let fleet = Fleet::start().await?;
         let clusters = ["wc-1", "wc-2"].map(|name| workload(name, IdentityType::WorkloadIdentity));
-        let reference = ReferenceOperator::new(&world.env, &world.management).await?;
-        reference.renew_lease(&world.env, NAMESPACE, "reference-1").await?;
+        let reference = ReferenceOperator::new(&fleet.env, &fleet.management).await?;
+        reference.renew_lease(&fleet.env, NAMESPACE, "reference-1").await?;
         for cluster in &clusters {
-            cluster.create(&world.env).await?;
-            becomes_true(&world.env, cluster, "PrivateLinksReady").await?;
-            reference.serve(&world.env, cluster).await?;
-            world.is_connected(cluster).await?;
+            cluster.create(&fleet.env).await?;
+            becomes_true(&fleet.env, cluster, "PrivateLinksReady").await?;
+            reference.serve(&fleet.env, cluster).await?;
+            fleet.is_connected(cluster).await?;
         }
         let spec =
-            async |cluster: &CapzCluster| -> Result<Value> { Ok(cluster.get(&world.env).await?.data["spec"].clone()) };
-        let before = spec(&world.management).await?;
-        let hyperlink = world.hyperlink("first").await?;
+            async |cluster: &CapzCluster| -> Result<Value> { Ok(cluster.get(&fleet.env).await?.data["spec"].clone()) };
+        let before = spec(&fleet.management).await?;
+        let hyperlink = fleet.hyperlink("first").await?;
         eventually("it waits for the other operator", SOON, || async {
             let (status, text) = hyperlink.page("/readyz").await?;
             ensure!(status != 200 && text.contains("reference-1 leads"), "{text}");
             Ok(())
         })
         .await?;
-        reference.delete_lease(&world.env, NAMESPACE).await?;
-        world.has_entries(&clusters.each_ref().map(entry)).await?;
+        reference.delete_lease(&fleet.env, NAMESPACE).await?;
+        fleet.has_entries(&clusters.each_ref().map(entry)).await?;
         hyperlink.ready(SOON).await?;
-        ensure!(spec(&world.management).await? == before, "entries have changed");
+        ensure!(spec(&fleet.management).await? == before, "entries have changed");
         for cluster in &clusters {
-            let object = cluster.get(&world.env).await?;
+            let object = cluster.get(&fleet.env).await?;
             ensure!(object.finalizers().iter().any(|one| one == FINALIZER));
             for annotation in [API_SERVER_IP, MANAGEMENT_INGRESS_IP] {
                 ensure!(object.annotations().contains_key(annotation), "no {annotation}");
             }
-            world.is_connected(cluster).await?;
+            fleet.is_connected(cluster).await?;
         }
         hyperlink.stop().await?;
-        world.stop().await
+        fleet.stop().await
     });
 }
