@@ -1,6 +1,6 @@
 //! What watches keep of objects of Cluster API.
 
-use super::{TEXT, picked, shorten};
+use super::{TEXT, picked, prune_metadata, shorten};
 use crate::api::capi::{AzureCluster, AzureClusterIdentity, Cluster, KubeadmControlPlane};
 use crate::api::markers::capz::{
     CONDITION, FINALIZER, LEDGER, LONGEST_LEDGER, MOST_LINKS, PAUSED, PAUSED_HERE, READ_ANNOTATIONS,
@@ -67,10 +67,7 @@ impl Prune for AzureCluster {
 
 impl Prune for AzureClusterIdentity {
     fn prune(&mut self) {
-        self.metadata.annotations = None;
-        self.metadata.labels = None;
-        self.metadata.managed_fields = None;
-        self.metadata.owner_references = None;
+        prune_metadata(&mut self.metadata, &[], &[]);
         self.metadata.finalizers = None;
         let allowed = self.spec.allowed_namespaces.as_mut();
         if let Some(names) = allowed.and_then(|allowed| allowed.names.as_mut()) {
@@ -82,19 +79,17 @@ impl Prune for AzureClusterIdentity {
 
 impl Prune for Cluster {
     fn prune(&mut self) {
-        self.metadata.annotations = None;
-        self.metadata.labels = None;
-        self.metadata.managed_fields = None;
-        self.metadata.owner_references = None;
+        prune_metadata(&mut self.metadata, &[], &[]);
         self.metadata.finalizers = None;
     }
 }
 
 impl Prune for KubeadmControlPlane {
     fn prune(&mut self) {
-        self.metadata.annotations = picked(self.metadata.annotations.take(), &[PAUSED, PAUSED_HERE]);
-        self.metadata.labels = None;
-        self.metadata.managed_fields = None;
+        // Of the owners the Cluster is read, which is no control plane.
+        let owners = self.metadata.owner_references.take();
+        prune_metadata(&mut self.metadata, &[PAUSED, PAUSED_HERE], &[]);
+        self.metadata.owner_references = owners;
         self.metadata.finalizers = None;
     }
 }

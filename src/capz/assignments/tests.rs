@@ -6,6 +6,8 @@ use crate::api::hypershift::PUBLIC_CLOUD;
 use crate::capz::entry::Field;
 use crate::capz::samples::{MANAGEMENT_SUBSCRIPTION, Sample, WORKLOAD_SUBSCRIPTION, entry, management, workload};
 
+mod hostile;
+
 const NAME: &str = "wc-api-privatelink-privateendpoint";
 
 /// What is decided for these clusters; of those in the ledger, these are known to be gone.
@@ -354,68 +356,4 @@ fn eight_links_and_a_ninth_are_all_served() {
         let found = assigned(&management(), &[workload("wc").links(json!(links))]);
         assert_eq!(found.changes.len(), count);
     }
-}
-
-#[test]
-fn entry_of_a_gone_cluster_is_no_other_clusters() {
-    let liar = workload("liar").links(workload("wc").0["spec"]["networkSpec"]["apiServerLB"]["privateLinks"].clone());
-    let liar = liar.with("/spec/resourceGroup", json!("wc"));
-    let found = assigned_with(&served(), &[liar], &["uid-wc"]);
-    assert_eq!(changes(&found), [format!("remove {NAME} at 0/0")]);
-}
-
-#[test]
-fn records_stay_while_the_management_cluster_has_no_subnet() {
-    let before = served().with("/spec/networkSpec/subnets", json!([]));
-    let found = assigned(&before, &[workload("wc")]);
-    assert!(!found.writes(&before.cluster()), "{found:?}");
-    assert!(found.of["uid-wc"][0].was_there && !found.of["uid-wc"][0].is_there);
-}
-
-#[test]
-fn entry_that_was_dropped_is_kept_from_other_clusters() {
-    let unknown = workload("wc").with("/spec/azureEnvironment", json!("AzureChinaCloud"));
-    let other = workload("wc-2").links(workload("wc").0["spec"]["networkSpec"]["apiServerLB"]["privateLinks"].clone());
-    let before = management().ledger(&ledger(&[(NAME, "wc")]));
-    let found = assigned(&before, &[unknown, other]);
-    assert!(!found.writes(&before.cluster()), "{found:?}");
-    assert_eq!(reasons(&found, "wc-2"), [Some(Reason::NameConflict)]);
-}
-
-#[test]
-fn one_cluster_cannot_fill_the_management_cluster() {
-    let link =
-        |number: usize| json!({"name": format!("link-{number}"), "allowedSubscriptions": [MANAGEMENT_SUBSCRIPTION]});
-    let many = workload("wc").links((0..2_000).map(link).collect());
-    assert_eq!(assigned(&management(), std::slice::from_ref(&many)).changes.len(), 16);
-    let entries: Vec<_> = (0..1_600)
-        .map(|number| json!({"name": format!("theirs-{number}")}))
-        .collect();
-    let full = management().entries(json!(entries));
-    let found = assigned(&full, &[workload("wc")]);
-    assert!(!found.writes(&full.cluster()));
-    assert_eq!(reasons(&found, "wc"), [Some(Reason::TooManyEndpoints)]);
-}
-
-#[test]
-fn clusters_of_other_namespaces_are_left_as_they_are() {
-    let (management, workload) = (served().cluster(), workload("wc").deleting().cluster());
-    let snapshot = Snapshot {
-        management: &management,
-        workloads: &[&workload],
-        cloud: PUBLIC_CLOUD,
-        only: Some("another"),
-        gone: &BTreeSet::new(),
-    };
-    assert!(!assign(&snapshot).writes(&management));
-}
-
-#[test]
-fn names_that_are_one_object_of_the_service_operator_are_one() {
-    let dotted = workload("wc-2")
-        .links(json!([{"name": "wc.api_privatelink", "allowedSubscriptions": [MANAGEMENT_SUBSCRIPTION]}]));
-    let dotted = dotted.with("/metadata/creationTimestamp", json!("2026-05-01T00:00:00Z"));
-    let found = assigned(&served(), &[dotted, workload("wc")]);
-    assert_eq!(found.changes, []);
-    assert_eq!(reasons(&found, "wc-2"), [Some(Reason::NameConflict)]);
 }
