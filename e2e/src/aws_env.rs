@@ -138,11 +138,7 @@ impl AwsEnv {
     ///
     /// The API server refuses.
     pub async fn create_lease(&self, name: &str) -> Result<()> {
-        let namespace = self.hyperlink_namespace();
-        let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-            "metadata": {"namespace": namespace, "name": name}, "spec": {}});
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-        self.apply_yaml(&format!("{namespace}\n---\n{lease}")).await.map(drop)
+        roles::create_lease(self.admin(), self.hyperlink_namespace(), name).await
     }
 
     /// The test control plane.

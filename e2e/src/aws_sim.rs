@@ -24,7 +24,7 @@ pub(crate) use self::seed::{
     CPO_ACCOUNT, HO_ACCOUNT, MANAGEMENT_SUBNETS, MANAGEMENT_VPC, TOKEN_AUDIENCE, web_identity,
 };
 use crate::ControlPlane;
-use crate::azure_sim::Preset;
+use crate::azure_sim::{Preset, serving};
 use crate::process::{Process, Program};
 
 const START: Duration = Duration::from_secs(60);
@@ -62,17 +62,7 @@ impl AwsSim {
         seed: &Value,
     ) -> Result<Self> {
         let address = control_plane.listens().address();
-        let mut simulator = Program::new(awssim)
-            .without_our_environment()
-            .arg("serve")
-            .flag("dir", dir)
-            .flag("preset", preset.as_str())
-            .flag("listen", format!("{address}:0"))
-            .flag("tls-name", address.to_string());
-        if let Ok(random_seed) = std::env::var("E2E_SEED") {
-            simulator = simulator.flag("random-seed", random_seed);
-        }
-        let simulator = simulator.spawn("awssim", dir)?;
+        let simulator = serving(awssim, dir, preset, address).spawn("awssim", dir)?;
         let addresses: Addresses = serde_json::from_str(&simulator.first_line(START).await?)?;
         let oracle = AwsOracle::new(addresses.control.clone());
         oracle.seed(seed).await?;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-pub(crate) use self::simulator::Simulator;
+pub(crate) use self::simulator::{Simulator, serving};
 use crate::ControlPlane;
 use crate::hosted_cluster::ADDITIONAL_SUBSCRIPTION;
 use crate::hyperlink::Role;

@@ -78,6 +78,19 @@ fn files_on_aws(role: Role) -> &'static [&'static str] {
     }
 }
 
+/// Creates a lease without a holder, and its namespace. A candidate takes such a lease at once, a missing one only after
+/// its whole duration.
+///
+/// # Errors
+///
+/// The API server refuses.
+pub async fn create_lease(access: &Access, namespace: &str, name: &str) -> Result<()> {
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"namespace": namespace, "name": name}, "spec": {}});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+    access.apply_yaml(&format!("{namespace}\n---\n{lease}")).await.map(drop)
+}
+
 /// The name of the lease of role `capz`.
 pub const CAPZ_LEASE: &str = "hyperlink-capz";
 

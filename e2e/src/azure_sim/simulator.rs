@@ -54,16 +54,7 @@ impl Simulator {
         address: Ipv4Addr,
         seed: &Value,
     ) -> Result<Self> {
-        let mut program = Program::new(armsim)
-            .without_our_environment()
-            .arg("serve")
-            .flag("dir", dir)
-            .flag("preset", preset.as_str())
-            .flag("listen", format!("{address}:0"))
-            .flag("tls-name", address.to_string());
-        if let Ok(random_seed) = std::env::var("E2E_SEED") {
-            program = program.flag("random-seed", random_seed);
-        }
+        let mut program = serving(armsim, dir, preset, address);
         match crate::reference::directory("azure-rest") {
             Some(specs) => program = program.arg("--strict").flag("specs", specs),
             None => unchecked(),
@@ -106,4 +97,19 @@ impl Drop for Simulator {
 fn unchecked() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| crate::scenario::skipped("no specs of Azure at hand, so no call is held against them"));
+}
+
+/// A simulator of either cloud, as it serves at this address. Chance repeats what `E2E_SEED` says.
+pub(crate) fn serving(simulator: &Path, dir: &Path, preset: Preset, address: Ipv4Addr) -> Program {
+    let program = Program::new(simulator)
+        .without_our_environment()
+        .arg("serve")
+        .flag("dir", dir)
+        .flag("preset", preset.as_str())
+        .flag("listen", format!("{address}:0"))
+        .flag("tls-name", address.to_string());
+    match std::env::var("E2E_SEED") {
+        Ok(random_seed) => program.flag("random-seed", random_seed),
+        Err(_) => program,
+    }
 }

@@ -372,7 +372,10 @@ fn rendered(dir: &RunDir, values: &Value) -> Result<String> {
 
 /// Collects the paths where the schema goes no deeper.
 fn compare(value: &Value, schema: &Value, path: String, leaves: &mut BTreeSet<String>) -> Result<()> {
-    let Some(known) = schema["properties"].as_object().filter(|_| is_strict(schema)) else {
+    let Some(known) = schema["properties"]
+        .as_object()
+        .filter(|_| schema["additionalProperties"] == false)
+    else {
         leaves.insert(path);
         return Ok(());
     };
@@ -395,8 +398,4 @@ fn compare(value: &Value, schema: &Value, path: String, leaves: &mut BTreeSet<St
         compare(below, &schema["properties"][name], format!("{path}{dot}{name}"), leaves)?;
     }
     Ok(())
-}
-
-fn is_strict(schema: &Value) -> bool {
-    schema["additionalProperties"] == false
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 
 use super::AzureConnection;
 use crate::config::Config;
@@ -10,7 +10,6 @@ use crate::controllers::capz::reference_lease::{LeaseObserver, NAME};
 use crate::controllers::capz::{self, IdentitySettings, Settings};
 use crate::controllers::context::recorder;
 use crate::http::ReadinessItem;
-use crate::preview::RolePlan;
 use crate::roles::Foundation;
 use crate::runtime::Runtime;
 use crate::runtime::rate::Rates;
@@ -73,8 +72,4 @@ fn runtime(foundation: &Foundation<'_>) -> Runtime {
         metrics,
         resync: foundation.resync(),
     }
-}
-
-pub(super) fn dry_run() -> anyhow::Result<RolePlan> {
-    bail!("role capz has no dry run")
 }
