@@ -38,7 +38,7 @@ impl Changes {
         let total = registered.add(IntCounterVec::new(
             Opts::new(
                 "hyperlink_changes_total",
-                "Resources in a cloud that Hyperlink changed and that are as desired since.",
+                "Resources in a cloud, and entries of AzureClusters, that Hyperlink changed and that are as desired since.",
             ),
             &["kind", "change"],
         )?)?;
@@ -65,10 +65,14 @@ impl Changes {
     }
 }
 
-/// The kinds of resources of both clouds, by their labels.
+/// The kind of an AzureCluster's entries for private endpoints.
+pub const ENDPOINT_ENTRY: &str = "private_endpoint_entry";
+
+/// The kinds of resources of both clouds, and the entries of AzureClusters, by their labels.
 pub(super) fn kinds() -> BTreeSet<&'static str> {
     let of_azure = Kind::ALL.map(Kind::label).into_iter();
-    of_azure.chain(aws::Kind::ALL.map(aws::Kind::label)).collect()
+    let in_clouds = of_azure.chain(aws::Kind::ALL.map(aws::Kind::label));
+    in_clouds.chain([ENDPOINT_ENTRY]).collect()
 }
 
 /// The recent changes of each resource.

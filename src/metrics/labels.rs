@@ -5,7 +5,7 @@
 macro_rules! label_values {
     ($(#[$doc:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $label:literal,)* }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum $name { $($(#[$of])* $variant,)* }
 
         impl $name {
@@ -124,5 +124,31 @@ label_values! {
         Patch = "patch",
         /// DELETE, which deletes.
         Delete = "delete",
+    }
+}
+
+label_values! {
+    /// What came of the last use of an AzureClusterIdentity.
+    IdentityResult {
+        /// Azure answered.
+        Accepted = "accepted",
+        /// It cannot be used: something of it is missing, or not allowed.
+        Unusable = "unusable",
+        /// Azure denied a read.
+        Denied = "denied",
+        /// Azure did not answer, or with another error.
+        Failed = "failed",
+    }
+}
+
+label_values! {
+    /// What came of a patch of the management cluster's AzureCluster.
+    ManagementWrite {
+        /// It was taken.
+        Written = "written",
+        /// Somebody else's write came between the read and the patch.
+        Conflict = "conflict",
+        /// The API server refused it, or did not answer.
+        Failed = "failed",
     }
 }

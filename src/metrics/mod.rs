@@ -5,6 +5,7 @@
 mod arm;
 mod at_scrape;
 mod aws;
+mod capz;
 mod changes;
 mod labels;
 mod objects;
@@ -22,8 +23,11 @@ use prometheus::{Registry, Result, TextEncoder};
 
 use arm::ArmMetrics;
 use aws::AwsMetrics;
+use capz::ManagementWrites;
+pub use capz::{ObservedCluster, ObservedEntries, ObservedFleet};
 use changes::Changes;
-pub use labels::{Controller, KubeResource, KubeVerb, ReconcileResult, Watched};
+pub use changes::ENDPOINT_ENTRY;
+pub use labels::{Controller, IdentityResult, KubeResource, KubeVerb, ManagementWrite, ReconcileResult, Watched};
 pub use objects::{ObservedCondition, ObservedObject, QuotasOfAws};
 use process::Process;
 pub use progress::Due;
@@ -41,6 +45,7 @@ pub struct Metrics {
     reconciles: Reconciles,
     arm: ArmMetrics,
     aws: AwsMetrics,
+    management_writes: ManagementWrites,
     process: Process,
     changes: Changes,
     sources: Arc<Sources>,
@@ -54,10 +59,12 @@ impl Metrics {
         let mut registered = Registered::default();
         registered.register(objects::gauges(Arc::clone(&sources))?)?;
         registered.register(state::gauges(Arc::clone(&sources))?)?;
+        registered.register(capz::gauges(Arc::clone(&sources))?)?;
         Ok(Self {
             reconciles: Reconciles::new(&mut registered)?,
             arm: ArmMetrics::new(&mut registered)?,
             aws: AwsMetrics::new(&mut registered)?,
+            management_writes: ManagementWrites::new(&mut registered)?,
             process: Process::new(&mut registered, version, commit)?,
             changes: Changes::new(&mut registered)?,
             sources,

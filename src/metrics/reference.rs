@@ -6,10 +6,12 @@ use std::fmt::Write as _;
 use prometheus::core::Desc;
 use prometheus::proto::MetricType;
 
+use super::capz::{self, ENTRIES, READY};
 use super::changes::{CHANGES, kinds};
-use super::labels::{Controller, KubeResource, KubeVerb, ReconcileResult, Watched};
+use super::labels::{Controller, IdentityResult, KubeResource, KubeVerb, ManagementWrite, ReconcileResult, Watched};
 use super::objects::quotas::QUOTAS;
 use super::objects::{OTHER, STATES, STATUSES};
+use crate::api::capi::IdentityType;
 use crate::api::condition::{ConditionType, Reason};
 use crate::api::{LedRole, Platform};
 use crate::aws;
@@ -17,8 +19,12 @@ use crate::aws::api::action::Action;
 use crate::azure::arm::ports::CallVerb;
 use crate::azure::arm::throttle::BUDGETS;
 use crate::azure::kinds::Kind;
+use crate::capz::reason as capz_reason;
 use crate::engine::failure::Class;
 use crate::hypershift::conditions::Since;
+
+/// How the names of role `capz`'s own metrics begin.
+const OF_CAPZ: &str = "hyperlink_capz_";
 
 const INTRODUCTION: &str = "# Metrics
 
@@ -68,6 +74,8 @@ fn values(metric: &str, label: &str) -> String {
         ("kind", "hyperlink_changes_total" | "hyperlink_changes_of_one_resource") => quoted(kinds()),
         ("kind", "hyperlink_aws_call_budget_exhausted_total") => quoted(aws::kinds::Kind::ALL.map(|kind| kind.label())),
         ("kind", _) => quoted(Kind::ALL.map(Kind::label)),
+        ("cluster_namespace", _) => "namespace of the AzureCluster".into(),
+        ("name", name) if name.starts_with(OF_CAPZ) => "name of the AzureCluster".into(),
         ("name", _) => "name of the custom resource".into(),
         ("platform", _) => quoted(Platform::ALL),
         ("quota", _) => quoted(QUOTAS),
@@ -76,15 +84,24 @@ fn values(metric: &str, label: &str) -> String {
              `may_come_late`, `nat_prefix_refused`, or the reason of the condition that time may change"
                 .into()
         }
+        ("reason", name) if name.starts_with(OF_CAPZ) => {
+            let reasons = capz_reason::Reason::ALL.iter().map(|reason| reason.as_str());
+            let first = (name == "hyperlink_capz_clusters").then_some(READY);
+            quoted(first.into_iter().chain(reasons).chain([capz::OTHER]))
+        }
         ("reason", _) => quoted(Reason::ALL.iter().map(|reason| reason.as_str()).chain([OTHER])),
         ("resource", "hyperlink_watches_failing") => quoted(Watched::LABELS),
         ("resource", _) => quoted(KubeResource::LABELS),
+        ("result", "hyperlink_capz_identities") => quoted(IdentityResult::LABELS),
+        ("result", name) if name.starts_with(OF_CAPZ) => quoted(ManagementWrite::LABELS),
         ("result", _) => quoted(ReconcileResult::LABELS),
         ("role", _) => quoted(LedRole::ALL.map(LedRole::as_str)) + "; on AWS with the platform",
         ("since", _) => quoted(Since::ALL.map(Since::label)),
+        ("state", name) if name.starts_with(OF_CAPZ) => quoted(ENTRIES),
         ("state", _) => quoted(STATES),
         ("status", "hyperlink_arm_calls_total" | "hyperlink_aws_calls_total") => "the HTTP status; 0: no answer".into(),
         ("status", _) => quoted(STATUSES),
+        ("type", name) if name.starts_with(OF_CAPZ) => quoted(IdentityType::ALL.map(IdentityType::as_str)),
         ("type", _) => quoted(ConditionType::ALL.map(ConditionType::as_str)),
         ("verb", "hyperlink_kube_writes_total") => quoted(KubeVerb::LABELS),
         ("verb", _) => quoted(CallVerb::ALL.map(CallVerb::label)),

@@ -8,6 +8,7 @@ use prometheus::Result;
 use prometheus::core::Collector;
 
 use super::at_scrape::{AtScrape, Sample};
+use super::capz::ObserveFleet;
 use super::changes::Recent;
 use super::objects::{CountQuotas, ListObjects};
 use super::{Metrics, locked};
@@ -26,6 +27,7 @@ type ReadOperations = Box<dyn Fn() -> BTreeMap<Kind, UnderWay> + Send + Sync>;
 pub(super) struct Sources {
     pub(super) objects: Mutex<BTreeMap<Platform, ListObjects>>,
     pub(super) quotas_of_aws: Mutex<Option<CountQuotas>>,
+    pub(super) fleet: Mutex<Option<ObserveFleet>>,
     pub(super) recent: Recent,
     operations: Mutex<Vec<ReadOperations>>,
     token: Mutex<Option<ReadToken>>,

@@ -1,5 +1,6 @@
 //! What `/metrics` exports.
 
+mod capz;
 mod objects;
 mod reference;
 

@@ -36,6 +36,8 @@ pub enum What {
     NotServed,
     /// What somebody else made works in part only.
     Impaired,
+    /// A control plane stays paused that this program would let go on: the pause is somebody else's.
+    PauseNotOurs,
     /// This process waits for something. Written on its own pod.
     NotReady,
 }
@@ -59,6 +61,7 @@ impl What {
             What::Deleted => "Deleted",
             What::NotServed => "NotServed",
             What::Impaired => "Impaired",
+            What::PauseNotOurs => "PauseNotOurs",
             What::NotReady => "NotReady",
         }
     }
@@ -76,6 +79,7 @@ impl What {
             | What::CallBudgetExhausted
             | What::Contested
             | What::NotServed
+            | What::PauseNotOurs
             | What::Impaired => "Reconcile",
             What::Released | What::Abandoned | What::Gone | What::Deleted => "Delete",
             What::NotReady => "Wait",

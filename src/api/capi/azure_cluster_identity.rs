@@ -51,7 +51,7 @@ pub struct AzureClusterIdentitySpec {
 }
 
 /// `spec.type`: how an identity is proven.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
 pub enum IdentityType {
     /// A token of the Pod that the tenant trusts.
     WorkloadIdentity,
@@ -67,6 +67,30 @@ pub enum IdentityType {
     /// Any other.
     #[serde(other)]
     Other,
+}
+
+impl IdentityType {
+    /// Every type.
+    pub const ALL: [Self; 6] = [
+        Self::WorkloadIdentity,
+        Self::UserAssignedMsi,
+        Self::ServicePrincipal,
+        Self::ManualServicePrincipal,
+        Self::ServicePrincipalCertificate,
+        Self::Other,
+    ];
+
+    /// The text in `spec.type`; of any other `other`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::WorkloadIdentity => "WorkloadIdentity",
+            Self::UserAssignedMsi => "UserAssignedMSI",
+            Self::ServicePrincipal => "ServicePrincipal",
+            Self::ManualServicePrincipal => "ManualServicePrincipal",
+            Self::ServicePrincipalCertificate => "ServicePrincipalCertificate",
+            Self::Other => "other",
+        }
+    }
 }
 
 /// `spec.clientSecret`: a Secret.

@@ -15,6 +15,7 @@ use crate::capz::cluster::{resource_group, subscription, uid};
 use crate::capz::entry::DesiredEntry;
 use crate::capz::reason::{Problem, Reason};
 use crate::engine::client::Reconcile;
+use crate::metrics::IdentityResult;
 use crate::runtime::requeue::Requeue;
 
 /// The wait after the first read that does not show an approved address. Each is twice the last.
@@ -50,7 +51,10 @@ pub(super) async fn read(
     };
     let cloud = match cx.identities.cloud(&cx.runtime, cluster).await {
         Ok(cloud) => cloud,
-        Err(NoIdentity::Certain(problem)) => return without(problem),
+        Err(NoIdentity::Certain(problem)) => {
+            cx.identities.note(cluster, IdentityResult::Unusable);
+            return without(problem);
+        }
         Err(NoIdentity::Unread(problem)) => {
             return Found {
                 address: Address::Unread(problem),
@@ -63,6 +67,7 @@ pub(super) async fn read(
     }
     let observed = cloud.reader(Reconcile::begin()).read(Kind::PrivateEndpoint, &id).await;
     let found = address(entry, &observed);
+    cx.identities.note(cluster, result(&found));
     let (poll, now) = (format!("{}/{}", uid(workload), entry.name), Instant::now());
     let has_answered = matches!(observed, Observed::Found(_) | Observed::Absent | Observed::Pending);
     if let (Address::Missing(_), true) = (&found, has_answered) {
@@ -79,6 +84,16 @@ pub(super) async fn read(
     Found {
         address: found,
         requeue: resync.or_earlier(due),
+    }
+}
+
+fn result(found: &Address) -> IdentityResult {
+    match found {
+        Address::Missing(problem) | Address::Unread(problem) if problem.reason == Reason::AzureDenied => {
+            IdentityResult::Denied
+        }
+        Address::Unread(_) => IdentityResult::Failed,
+        Address::Known(_) | Address::Missing(_) => IdentityResult::Accepted,
     }
 }
 

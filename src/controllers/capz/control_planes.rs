@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use futures::Stream;
+use futures::{Stream, TryStreamExt};
 use kube::api::Patch;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::reflector::{ObjectRef, Store};
@@ -18,10 +18,15 @@ use crate::controllers::watch::Heard;
 use crate::metrics::{Controller as Label, KubeResource, KubeVerb, ReconcileResult, Watched};
 use crate::runtime::call::{ReconcileError, changing, within};
 use crate::runtime::concurrency_limit::{ConcurrencyLimit, Requester};
+use crate::runtime::event::{Event, What};
 use crate::runtime::requeue::Requeue;
-use crate::runtime::watch::{Scope, Watchable, pages, stored};
+use crate::runtime::watch::{Scope, Watchable, gone, pages, stored};
 use crate::runtime::work_queue::{Action, WorkQueue};
 use crate::runtime::{Runtime, guard, reconcile};
+
+/// The note of the Event about a pause of somebody else.
+const NOT_OURS: &str =
+    "all gates are open, but somebody else has paused this control plane: Hyperlink leaves that pause";
 
 impl Watchable for Cluster {
     const WATCHED: Watched = Watched::Cluster;
@@ -57,6 +62,9 @@ pub(super) async fn run(
         }
     };
     let (of_cluster, of_azure_cluster) = (in_namespace(known.clone()), in_namespace(known.clone()));
+    let keeper = Arc::new(keeper);
+    let forgets = Arc::clone(&keeper);
+    let control_planes = control_planes.inspect_ok(gone(move |uid| forgets.runtime.events.forget(uid)));
     let queue = WorkQueue::new(control_planes.touched_objects(), known)
         .watches(cluster_events.touched_objects(), move |cluster: Cluster| {
             of_cluster(cluster.namespace())
@@ -67,7 +75,6 @@ pub(super) async fn run(
         })
         .reconcile_all_on(scope.changes());
     let limit = ConcurrencyLimit::new(Label::KubeadmControlPlane, scope.concurrency);
-    let (keeper, clusters) = (Arc::new(keeper), clusters);
     reconcile::run_each(queue, limit, scope.stop, move |control_plane, limit| {
         let (keeper, clusters) = (Arc::clone(&keeper), clusters.clone());
         async move {
@@ -97,7 +104,11 @@ impl Gatekeeper {
         clusters: &Store<Cluster>,
     ) -> Result<(ReconcileResult, Option<Requeue>), ReconcileError> {
         let namespace = control_plane.namespace().unwrap_or_default();
-        if self.decide(control_plane, &namespace, clusters) == Pause::LeftAlone {
+        let decided = self.decide(control_plane, &namespace, clusters);
+        let object = control_plane.object_ref(&());
+        let event = (decided == Pause::NotOurs).then(|| Event::new(What::PauseNotOurs, NOT_OURS));
+        self.runtime.events.stands(&object, "pause", event).await;
+        if matches!(decided, Pause::LeftAlone | Pause::NotOurs) {
             return Ok((ReconcileResult::Ready, None));
         }
         let api: Api<KubeadmControlPlane> = Api::namespaced(self.runtime.kube.clone(), &namespace);
@@ -106,7 +117,7 @@ impl Gatekeeper {
             return Ok((ReconcileResult::Ready, None));
         };
         let annotations = match self.decide(&fresh, &namespace, clusters) {
-            Pause::LeftAlone => return Ok((ReconcileResult::Ready, None)),
+            Pause::LeftAlone | Pause::NotOurs => return Ok((ReconcileResult::Ready, None)),
             Pause::Held(gates) => json!({PAUSED: "true", PAUSED_HERE: gates}),
             Pause::Released => json!({PAUSED: Value::Null, PAUSED_HERE: Value::Null}),
         };

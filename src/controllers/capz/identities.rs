@@ -1,7 +1,7 @@
 //! As whom Azure is called for each cluster: one credential, one token and one cache of what was observed for each
 //! identity, so that what Azure denies to one delays no other.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use crate::api::ClusterRef;
-use crate::api::capi::{AzureCluster, AzureClusterIdentity};
+use crate::api::capi::{AzureCluster, AzureClusterIdentity, IdentityType};
 use crate::azure::arm::auth::{AzureCloud, CredentialSource, GivenSecret, TokenCache};
 use crate::azure::arm::client::Client;
 use crate::azure::arm::transport::HttpsTransport;
@@ -26,6 +26,7 @@ use crate::capz::reason::{Problem, Reason};
 use crate::controllers::azure::access::ArmContext;
 use crate::engine::call_budget::CallBudgets;
 use crate::engine::gate::Gate;
+use crate::metrics::IdentityResult;
 use crate::runtime::Runtime;
 use crate::runtime::call::{ReconcileError, within};
 
@@ -54,6 +55,8 @@ pub(super) struct Identities {
     all: Store<AzureClusterIdentity>,
     known: Mutex<HashMap<IdentityKey, Known>>,
     secrets: Mutex<HashMap<ClusterRef, ReadSecret>>,
+    /// What came of the last use of each, by its UID.
+    results: Mutex<HashMap<String, IdentityResult>>,
 }
 
 /// Why there is no identity to call Azure with.
@@ -98,6 +101,7 @@ impl Identities {
             all,
             known: Mutex::default(),
             secrets: Mutex::default(),
+            results: Mutex::default(),
         }
     }
 
@@ -146,6 +150,35 @@ impl Identities {
             },
         );
         Ok(cloud)
+    }
+
+    /// Notes what came of the use of a cluster's identity.
+    pub(super) fn note(&self, cluster: &AzureCluster, result: IdentityResult) {
+        let named = named(cluster).ok();
+        let found = named.and_then(|name| self.all.get(&ObjectRef::new(&name.name).within(&name.namespace)));
+        if let Some(uid) = found.and_then(|found| found.uid()) {
+            let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+            results.insert(uid, result);
+        }
+    }
+
+    /// How many identities were used, by type and what came of their last use.
+    pub(super) fn by_result(&self) -> BTreeMap<(IdentityType, IdentityResult), usize> {
+        let all: HashMap<String, IdentityType> = self
+            .all
+            .state()
+            .iter()
+            .filter_map(|identity| Some((identity.uid()?, identity.spec.kind.unwrap_or(IdentityType::Other))))
+            .collect();
+        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        results.retain(|uid, _| all.contains_key(uid));
+        let mut counts = BTreeMap::new();
+        for (uid, result) in results.iter() {
+            if let Some(kind) = all.get(uid) {
+                *counts.entry((*kind, *result)).or_default() += 1;
+            }
+        }
+        counts
     }
 
     async fn may_use(

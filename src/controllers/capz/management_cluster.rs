@@ -1,19 +1,21 @@
 //! The entries of the management cluster for all workload clusters: one decision, one guarded patch.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
 use tokio::time::Instant;
 
-use super::{BETWEEN_WRITES, Context, MOST_TRIES, changed};
+use super::{BETWEEN_WRITES, Context, MOST_TRIES, changed, event, shown};
 use crate::api::capi::{AzureCluster, AzureClusterSpec};
 use crate::capz::assignments::{Assignments, assign};
 use crate::capz::cluster::uid;
-use crate::capz::entry::Change;
 use crate::capz::ledger::{Holder, Ledger};
 use crate::capz::patch::patch;
-use crate::metrics::ReconcileResult;
+use crate::metrics::{ManagementWrite, ReconcileResult};
 use crate::runtime::call::ReconcileError;
+use crate::runtime::event::Event;
 use crate::runtime::requeue::Requeue;
 
 /// How many clusters that only the ledger names are read in one reconcile.
@@ -57,7 +59,7 @@ fn wait(written: Option<Instant>) -> Option<std::time::Duration> {
 
 /// Decides by the management cluster as it is now, and writes; again where others write at the same time.
 async fn write(cx: &Context) -> Result<Assignments, ReconcileError> {
-    let _writing = cx.writing.lock().await;
+    let writing = cx.writing.lock().await;
     let mut tries = 1;
     loop {
         let Some(management) = cx.read(&cx.settings.management).await? else {
@@ -71,9 +73,15 @@ async fn write(cx: &Context) -> Result<Assignments, ReconcileError> {
         let patch = patch(&management, &assigned.changes, ledger, &[]);
         let written = cx.patch(&management, patch).await;
         cx.decided(|decided| decided.written = Some(Instant::now()));
+        cx.runtime.metrics.management_cluster_written(match &written {
+            Ok(_) => ManagementWrite::Written,
+            Err(error) if error.conflict() => ManagementWrite::Conflict,
+            Err(_) => ManagementWrite::Failed,
+        });
         match written {
             Ok(_) => {
-                log(&assigned.changes);
+                drop(writing);
+                report(cx, &management, &assigned).await;
                 return Ok(assigned);
             }
             Err(error) if error.conflict() && tries < MOST_TRIES => tries += 1,
@@ -82,14 +90,30 @@ async fn write(cx: &Context) -> Result<Assignments, ReconcileError> {
     }
 }
 
-fn log(changes: &[Change]) {
-    for change in changes {
-        let what = match change {
-            Change::Add { .. } => "entry added",
-            Change::Repair { .. } => "entry repaired",
-            Change::Remove { .. } => "entry removed",
-        };
-        tracing::info!(id = change.name(), "{what}");
+/// Writes Events of the changes on the workload clusters that they are for and on the management cluster, and counts
+/// them.
+async fn report(cx: &Context, management: &AzureCluster, assigned: &Assignments) {
+    let before = Ledger::read(management);
+    let of = &cx.settings.management;
+    let mut by_holder: BTreeMap<Option<&Holder>, Vec<Event>> = BTreeMap::new();
+    for change in &assigned.changes {
+        let event = event::changed(change, of);
+        tracing::info!("{}", event.note);
+        cx.count(change, of);
+        let holder = assigned.ledger.holder(change.name());
+        let holder = holder.or_else(|| before.holder(change.name()));
+        by_holder.entry(holder).or_default().push(event);
+    }
+    let on_management = management.object_ref(&());
+    for (holder, events) in by_holder {
+        let workload = holder.map(|holder| ObjectRef::new(&holder.cluster.name).within(&holder.cluster.namespace));
+        let workload = workload.and_then(|workload| cx.clusters.get(&workload));
+        let own = workload.filter(|found| holder.is_some_and(|holder| uid(found) == holder.uid));
+        let about: Vec<ObjectReference> = own.iter().map(|own| own.object_ref(&())).collect();
+        cx.runtime
+            .events
+            .emit(&[about, vec![on_management.clone()]].concat(), &events)
+            .await;
     }
 }
 
@@ -99,6 +123,7 @@ fn publish(cx: &Context, management: &AzureCluster, assigned: &Assignments) {
     let (woken, is_all) = cx.decided(|decided| {
         let woken = changed(&decided.of, assigned);
         decided.of.clone_from(&assigned.of);
+        decided.entries = shown::count(assigned);
         let recorded: BTreeSet<&str> = assigned.ledger.all().map(|(_, holder)| holder.uid.as_str()).collect();
         decided.gone.retain(|uid| recorded.contains(uid.as_str()));
         let before = decided.management.replace(common.clone());

@@ -7,9 +7,11 @@
 
 mod addresses;
 mod control_planes;
+mod event;
 mod identities;
 mod management_cluster;
 pub mod reference_lease;
+mod shown;
 mod watch;
 mod workload_cluster;
 
@@ -25,7 +27,9 @@ use tokio::time::Instant;
 use crate::api::ClusterRef;
 use crate::api::capi::{AzureCluster, AzureClusterSpec};
 use crate::capz::assignments::{Assignments, EntryState, Snapshot};
-use crate::metrics::{KubeResource, KubeVerb};
+use crate::capz::entry::Change;
+use crate::engine::plan;
+use crate::metrics::{ENDPOINT_ENTRY, KubeResource, KubeVerb, ObservedEntries};
 use crate::runtime::Runtime;
 use crate::runtime::call::{ReconcileError, changing, within};
 use crate::runtime::polls::Polls;
@@ -72,6 +76,8 @@ struct Decided {
     gone: BTreeSet<String>,
     /// When the management cluster was written last.
     written: Option<Instant>,
+    /// How many entries the management cluster had with it.
+    entries: ObservedEntries,
     /// What every workload cluster depends on.
     management: Option<AzureClusterSpec>,
 }
@@ -130,6 +136,19 @@ impl Context {
             .metrics
             .kube_write(KubeResource::AzureCluster, KubeVerb::Patch);
         written.map_err(ReconcileError::guarded)
+    }
+}
+
+impl Context {
+    /// Counts a change of an entry of this cluster.
+    fn count(&self, change: &Change, of: &ClusterRef) {
+        let id = format!("{of}/{}", change.name());
+        let change = match change {
+            Change::Add { .. } => plan::Change::Created,
+            Change::Repair { .. } => plan::Change::Repaired(Vec::new()),
+            Change::Remove { .. } => return,
+        };
+        self.runtime.metrics.changed(ENDPOINT_ENTRY, &id, &change);
     }
 }
 

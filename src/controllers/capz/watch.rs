@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use super::control_planes::{self, Gatekeeper};
 use super::identities::{Identities, IdentitySettings};
 use super::reference_lease::ReferenceLease;
-use super::{Context, Decided, Settings, management_cluster, workload_cluster};
+use super::{Context, Decided, Settings, management_cluster, shown, workload_cluster};
 use crate::api::ClusterRef;
 use crate::api::capi::{AzureCluster, AzureClusterIdentity};
 use crate::capz::cluster::{is_deleting, is_held};
@@ -60,6 +60,7 @@ pub async fn run(runtimes: [Runtime; 2], settings: Settings, identity_settings: 
         writing: tokio::sync::Mutex::default(),
         settings,
     });
+    shown::show(&cx);
     let queue = queue(&cx, clusters, identities, woken).reconcile_all_on(scope.changes());
     let reconciles = run_queue(&cx, queue, scope.clone());
     let follows = cx.reference.follow(kube, || {
@@ -86,7 +87,10 @@ fn queue(
 ) -> WorkQueue<AzureCluster> {
     let forget = {
         let cx = Arc::clone(cx);
-        gone(move |uid| cx.runtime.retries.over(uid))
+        gone(move |uid| {
+            cx.runtime.retries.over(uid);
+            cx.runtime.events.forget(uid);
+        })
     };
     let reader = cx.clusters.clone();
     WorkQueue::new(stream::empty(), reader.clone())

@@ -4,19 +4,20 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::ResourceExt;
 use kube::api::Patch;
+use kube::{Resource, ResourceExt};
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::addresses::{self, Found};
-use super::{Context, MOST_TRIES};
+use super::{Context, MOST_TRIES, event};
 use crate::api::capi::AzureCluster;
-use crate::api::markers::capz::FINALIZER;
+use crate::api::markers::capz::{CONDITION, FINALIZER};
 use crate::capz::address::Address;
 use crate::capz::assignments::{Assignments, EntryState, undecided};
 use crate::capz::cluster::{Access, access, is_deleting, is_held, reference, uid};
 use crate::capz::condition;
+use crate::capz::entry::Change;
 use crate::capz::gateway::{self, Gateway};
 use crate::capz::links;
 use crate::capz::patch::patch;
@@ -156,6 +157,7 @@ async fn write_gateway(
         }
         match cx.patch(&cluster, patch(&cluster, decided.changes(), None, &[])).await {
             Ok(written) => {
+                report(cx, &cluster, decided.changes()).await;
                 decided = decide(&written);
                 cluster = written;
                 break;
@@ -165,6 +167,14 @@ async fn write_gateway(
         }
     }
     Ok((cluster, decided))
+}
+
+/// Writes Events of the changes of a cluster's own entries, and counts them.
+async fn report(cx: &Context, cluster: &AzureCluster, changes: &[Change]) {
+    let of = reference(cluster);
+    let events: Vec<_> = changes.iter().map(|change| event::changed(change, &of)).collect();
+    changes.iter().for_each(|change| cx.count(change, &of));
+    cx.runtime.events.emit(&[cluster.object_ref(&())], &events).await;
 }
 
 /// The way to the API server; none while its entries are not decided on yet.
@@ -251,21 +261,27 @@ async fn write_condition(
     problem: Option<&Problem>,
 ) -> Result<(), ReconcileError> {
     let now = Timestamp::now();
-    patch_status(cx, cluster, |cluster| condition::patch(cluster, problem, now)).await
+    let is_written = patch_status(cx, cluster, |cluster| condition::patch(cluster, problem, now)).await?;
+    if is_written {
+        let event = problem.and_then(event::trouble);
+        let object = cluster.object_ref(&());
+        cx.runtime.events.stands(&object, CONDITION, event).await;
+    }
+    Ok(())
 }
 
-/// Patches the status, if it is not as desired; decides again by the cluster as it is now.
+/// Patches the status, if it is not as desired; decides again by the cluster as it is now. Returns whether it did.
 async fn patch_status(
     cx: &Context,
     cluster: &AzureCluster,
     decide: impl Fn(&AzureCluster) -> Option<json_patch::Patch>,
-) -> Result<(), ReconcileError> {
+) -> Result<bool, ReconcileError> {
     if decide(cluster).is_none() {
-        return Ok(());
+        return Ok(false);
     }
     let fresh = same(cx, cluster).await?;
     let Some((patch, fresh)) = fresh.and_then(|fresh| Some((decide(&fresh)?, fresh))) else {
-        return Ok(());
+        return Ok(false);
     };
     let api = cx.api(&fresh.namespace().unwrap_or_default());
     let patch = Patch::<()>::Json(patch);
@@ -273,5 +289,5 @@ async fn patch_status(
     cx.runtime
         .metrics
         .kube_write(KubeResource::AzureClusterStatus, KubeVerb::Patch);
-    written.map(drop).map_err(ReconcileError::guarded)
+    written.map(|_| true).map_err(ReconcileError::guarded)
 }

@@ -49,6 +49,7 @@ fn everything() -> Metrics {
         failure: None,
     });
     metrics.read_session_with(SessionState::default);
+    metrics.observe_fleet_with(super::capz::fleet);
     metrics.leader(LedRole::on(Role::Ho, Platform::Azure), true);
     metrics.shards(LedRole::on(Role::Ho, Platform::Azure), 1);
     metrics.allowed_scopes_stale(false);
@@ -91,12 +92,13 @@ fn labels_are_bounded_and_meet_none_of_prometheus_own() {
         "hyperlink_object_deletion_age_seconds",
         "hyperlink_object_not_true_age_seconds",
         "hyperlink_object_without_quota",
+        "hyperlink_capz_cluster_not_ready_age_seconds",
     ];
     for (desc, _) in &metrics().registered.described {
         let name = desc.fq_name.as_str();
         for label in desc.variable_labels.iter().map(String::as_str) {
             assert!(!of_targets.contains(&label), "{name} has {label}");
-            let names = ["control_plane", "name"].contains(&label);
+            let names = ["control_plane", "cluster_namespace", "name"].contains(&label);
             assert!(!names || with_names.contains(&name), "{name} has names");
         }
     }
