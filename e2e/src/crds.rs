@@ -75,10 +75,21 @@ pub async fn install(client: &kube::Client, platform: Platform) -> Result<()> {
 ///
 /// The CRD is missing, lacks that version, or is refused.
 pub async fn serve_hosted_clusters(client: &kube::Client, served: bool) -> Result<()> {
+    serve(client, &format!("{HOSTED_CLUSTERS}.hypershift.openshift.io"), served).await
+}
+
+/// Sets whether the API server serves Crossplane's ProviderConfigs. Existing objects stay.
+///
+/// # Errors
+///
+/// As [`serve_hosted_clusters`].
+pub async fn serve_provider_configs(client: &kube::Client, served: bool) -> Result<()> {
+    serve(client, "providerconfigs.azure.upbound.io", served).await
+}
+
+async fn serve(client: &kube::Client, name: &str, served: bool) -> Result<()> {
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let mut crd = crds
-        .get(&format!("{}.hypershift.openshift.io", HOSTED_CLUSTERS))
-        .await?;
+    let mut crd = crds.get(name).await?;
     let versions = &mut crd.spec.versions;
     let version = versions.iter_mut().find(|version| version.name == "v1beta1");
     version.context("no v1beta1")?.served = served;

@@ -10,7 +10,7 @@ use kube::core::{Selector, SelectorExt};
 use super::cluster::reference;
 use super::reason::{Problem, Reason};
 use crate::api::ClusterRef;
-use crate::api::capi::{AzureCluster, AzureClusterIdentity, IdentityType};
+use crate::api::capi::{AzureCluster, AzureClusterIdentity, IdentityRef, IdentityType};
 use crate::hypershift::names::{is_namespace, is_object_name};
 
 const KIND: &str = "AzureClusterIdentity";
@@ -55,25 +55,32 @@ pub enum Permission {
 /// # Errors
 /// It names none, or another kind of object.
 pub fn named(cluster: &AzureCluster) -> Result<ClusterRef, Problem> {
-    let given = cluster.spec.identity_ref.as_ref();
-    let name = given.and_then(|given| given.name.as_deref()).unwrap_or_default();
-    let kind = given
-        .and_then(|given| given.kind.as_deref())
-        .filter(|kind| !kind.is_empty());
-    if name.is_empty() {
-        let message = format!("AzureCluster {} has no identityRef", reference(cluster));
+    let namespace = cluster.namespace().unwrap_or_default();
+    named_by(cluster.spec.identity_ref.as_ref(), &namespace, || {
+        format!("AzureCluster {}", reference(cluster))
+    })
+}
+
+/// The identity that an `identityRef` in this namespace names; `of` is the object that has it.
+///
+/// # Errors
+/// It names none, or another kind of object.
+pub fn named_by(given: Option<&IdentityRef>, namespace: &str, of: impl Fn() -> String) -> Result<ClusterRef, Problem> {
+    let text = |field: fn(&IdentityRef) -> &Option<String>| {
+        let text = given.and_then(|given| field(given).as_deref());
+        text.filter(|text| !text.is_empty())
+    };
+    let Some(name) = text(|given| &given.name) else {
+        let message = format!("{} has no identityRef", of());
         return Err(Problem::new(Reason::IdentityRefUnset, message));
-    }
-    let namespace = given
-        .and_then(|given| given.namespace.as_deref())
-        .filter(|name| !name.is_empty());
-    let namespace = namespace.map_or_else(|| cluster.namespace().unwrap_or_default(), str::to_owned);
-    if kind.is_some_and(|kind| kind != KIND) || !is_object_name(name) || !is_namespace(&namespace) {
-        let message = format!("identityRef of AzureCluster {} names no {KIND}", reference(cluster));
+    };
+    let namespace = text(|given| &given.namespace).unwrap_or(namespace);
+    if text(|given| &given.kind).is_some_and(|kind| kind != KIND) || !is_object_name(name) || !is_namespace(namespace) {
+        let message = format!("identityRef of {} names no {KIND}", of());
         return Err(Problem::new(Reason::IdentityMissing, message));
     }
     Ok(ClusterRef {
-        namespace,
+        namespace: namespace.to_owned(),
         name: name.to_owned(),
     })
 }
@@ -154,6 +161,12 @@ pub fn usable(identity: &AzureClusterIdentity) -> Result<UsableIdentity, Problem
         return Err(Problem::new(Reason::IdentityMissing, message));
     }
     Ok(UsableIdentity { tenant, client, proof })
+}
+
+/// The problem of an identity that a federated token does not prove.
+pub fn no_workload_identity(identity: &ClusterRef) -> Problem {
+    let message = format!("{KIND} {identity} is of another type than WorkloadIdentity");
+    Problem::new(Reason::IdentityTypeNotSupported, message)
 }
 
 fn trimmed(text: Option<&String>) -> String {

@@ -35,7 +35,8 @@ impl Holder {
         self.cluster.namespace.len() + self.cluster.name.len() + self.uid.len() + 2
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    /// The holder that a record names.
+    pub fn parse(text: &str) -> Option<Self> {
         let (cluster, uid) = text.rsplit_once('/')?;
         Some(Self {
             cluster: cluster.parse().ok()?,

@@ -15,6 +15,7 @@ pub mod identity;
 pub mod ledger;
 pub mod links;
 pub mod patch;
+pub mod provider_config;
 pub mod reason;
 #[cfg(test)]
 pub(crate) mod samples;

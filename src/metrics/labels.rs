@@ -38,6 +38,8 @@ label_values! {
         AzureCluster = "azure_cluster",
         /// Role `capz`: the gates of new control planes.
         KubeadmControlPlane = "kubeadm_control_plane",
+        /// Role `capz`: Crossplane's ProviderConfigs.
+        ProviderConfig = "provider_config",
     }
 }
 
@@ -82,6 +84,10 @@ label_values! {
         AzureClusterStatus = "azureclusters/status",
         /// Control planes by kubeadm: their pause.
         KubeadmControlPlane = "kubeadmcontrolplanes",
+        /// Clusters of Cluster API: their finalizers.
+        Cluster = "clusters",
+        /// Crossplane's ProviderConfigs.
+        ProviderConfig = "providerconfigs",
         /// Events: what people should know.
         Event = "events",
     }

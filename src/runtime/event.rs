@@ -37,7 +37,9 @@ pub enum What {
     /// What somebody else made works in part only.
     Impaired,
     /// A control plane stays paused that this program would let go on: the pause is somebody else's.
-    PauseNotOurs,
+    ForeignPause,
+    /// The ProviderConfig of a cluster's name is another cluster's.
+    ProviderConfigTaken,
     /// This process waits for something. Written on its own pod.
     NotReady,
 }
@@ -61,7 +63,8 @@ impl What {
             What::Deleted => "Deleted",
             What::NotServed => "NotServed",
             What::Impaired => "Impaired",
-            What::PauseNotOurs => "PauseNotOurs",
+            What::ForeignPause => "PauseNotOurs",
+            What::ProviderConfigTaken => "ProviderConfigTaken",
             What::NotReady => "NotReady",
         }
     }
@@ -79,7 +82,8 @@ impl What {
             | What::CallBudgetExhausted
             | What::Contested
             | What::NotServed
-            | What::PauseNotOurs
+            | What::ForeignPause
+            | What::ProviderConfigTaken
             | What::Impaired => "Reconcile",
             What::Released | What::Abandoned | What::Gone | What::Deleted => "Delete",
             What::NotReady => "Wait",

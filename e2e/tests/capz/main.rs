@@ -5,6 +5,7 @@ mod environment;
 mod gates;
 mod kubeadm;
 mod lives;
+mod provider_configs;
 mod take_over;
 mod writers;
 

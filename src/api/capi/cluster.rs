@@ -35,6 +35,9 @@ pub struct ClusterSpec {
     /// What it is made of in a cloud; absent means nothing yet.
     #[serde(deserialize_with = "or_default")]
     pub infrastructure_ref: Option<ObjectRef>,
+    /// What its control plane is; absent means nothing yet.
+    #[serde(deserialize_with = "or_default")]
+    pub control_plane_ref: Option<ObjectRef>,
 }
 
 /// A reference to an object in the cluster's namespace.

@@ -1,4 +1,4 @@
-//! Kinds of Cluster API, as far as they are read.
+//! Kinds of Cluster API, and the one by which Crossplane works for its clusters, as far as they are read.
 //!
 //! Read-only views: they cannot be serialised, so that a part is never written back as the whole. A field of an
 //! unexpected shape counts as absent.
@@ -36,6 +36,8 @@ mod azure_cluster;
 mod azure_cluster_identity;
 mod cluster;
 mod kubeadm_control_plane;
+mod managed_control_plane;
+mod provider_config;
 
 pub use azure_cluster::{
     ApiServerLoadBalancer, AzureCluster, AzureClusterSpec, AzureClusterStatus, Conditions, Connection, Entries, Entry,
@@ -46,6 +48,11 @@ pub use azure_cluster_identity::{
 };
 pub use cluster::{Cluster, ClusterSpec, ObjectRef};
 pub use kubeadm_control_plane::{Initialization, KubeadmControlPlane, KubeadmControlPlaneStatus};
+pub use managed_control_plane::{
+    AsoMetadata, AsoResource, AzureASOManagedControlPlane, AzureASOManagedControlPlaneSpec, AzureManagedControlPlane,
+    AzureManagedControlPlaneSpec,
+};
+pub use provider_config::{ProviderConfig, ProviderConfigSpec, ProviderCredentials};
 
 use serde::Deserialize;
 

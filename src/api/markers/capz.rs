@@ -28,3 +28,10 @@ pub const PAUSED_HERE: &str = "hyperlink.hypershift.openshift.io/capz-paused";
 pub const CONDITION: &str = "GSPrivateLinksReady";
 /// The condition by which CAPZ shows that it has made the Private Link Services of a cluster.
 pub const LINKS_READY: &str = "PrivateLinksReady";
+
+/// On a Cluster: its ProviderConfig is deleted before it is gone.
+pub const PROVIDER_CONFIG_FINALIZER: &str = "azure.giantswarm.io/providerconfig";
+/// On a ProviderConfig: the Cluster that it is for, as `namespace/name/uid`.
+pub const PROVIDER_CONFIG_HOLDER: &str = "hyperlink.hypershift.openshift.io/capz-cluster";
+/// On an object of the Azure Service Operator: the Secret with its credentials.
+pub const ASO_CREDENTIAL: &str = "serviceoperator.azure.com/credential-from";

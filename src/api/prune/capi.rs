@@ -2,8 +2,10 @@
 
 use super::{TEXT, picked, prune_metadata, shorten};
 use crate::api::capi::{AzureCluster, AzureClusterIdentity, Cluster, KubeadmControlPlane};
+use crate::api::held_by;
 use crate::api::markers::capz::{
-    CONDITION, FINALIZER, LEDGER, LONGEST_LEDGER, MOST_LINKS, PAUSED, PAUSED_HERE, READ_ANNOTATIONS,
+    CONDITION, FINALIZER, LEDGER, LONGEST_LEDGER, MOST_LINKS, PAUSED, PAUSED_HERE, PROVIDER_CONFIG_FINALIZER,
+    READ_ANNOTATIONS,
 };
 use crate::hypershift::names::is_namespace;
 use crate::runtime::prune::Prune;
@@ -79,8 +81,9 @@ impl Prune for AzureClusterIdentity {
 
 impl Prune for Cluster {
     fn prune(&mut self) {
+        let is_held = held_by(self, PROVIDER_CONFIG_FINALIZER);
         prune_metadata(&mut self.metadata, &[], &[]);
-        self.metadata.finalizers = None;
+        self.metadata.finalizers = is_held.then(|| vec![PROVIDER_CONFIG_FINALIZER.to_owned()]);
     }
 }
 

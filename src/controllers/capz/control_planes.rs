@@ -28,10 +28,6 @@ use crate::runtime::{Runtime, guard, reconcile};
 const NOT_OURS: &str =
     "all gates are open, but somebody else has paused this control plane: Hyperlink leaves that pause";
 
-impl Watchable for Cluster {
-    const WATCHED: Watched = Watched::Cluster;
-}
-
 impl Watchable for KubeadmControlPlane {
     const WATCHED: Watched = Watched::KubeadmControlPlane;
 }
@@ -49,10 +45,10 @@ pub(super) async fn run(
     keeper: Gatekeeper,
     scope: Scope,
     changed: impl Stream<Item = Heard<AzureCluster>> + Send + 'static,
+    (clusters, cluster_events): (Store<Cluster>, impl Stream<Item = Heard<Cluster>> + Send + 'static),
 ) {
     let kube = keeper.runtime.kube.clone();
     let (known, control_planes) = stored(scope.events::<KubeadmControlPlane>(&kube, pages()));
-    let (clusters, cluster_events) = stored(scope.events::<Cluster>(&kube, pages()));
     let of_management = keeper.management.clone();
     let in_namespace = |known: Store<KubeadmControlPlane>| {
         move |namespace: Option<String>| -> Vec<ObjectRef<KubeadmControlPlane>> {
@@ -106,7 +102,7 @@ impl Gatekeeper {
         let namespace = control_plane.namespace().unwrap_or_default();
         let decided = self.decide(control_plane, &namespace, clusters);
         let object = control_plane.object_ref(&());
-        let event = (decided == Pause::NotOurs).then(|| Event::new(What::PauseNotOurs, NOT_OURS));
+        let event = (decided == Pause::NotOurs).then(|| Event::new(What::ForeignPause, NOT_OURS));
         self.runtime.events.stands(&object, "pause", event).await;
         if matches!(decided, Pause::LeftAlone | Pause::NotOurs) {
             return Ok((ReconcileResult::Ready, None));

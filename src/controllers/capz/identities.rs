@@ -20,7 +20,8 @@ use crate::azure::arm::client::Client;
 use crate::azure::arm::transport::HttpsTransport;
 use crate::azure::observations::ObservationCache;
 use crate::capz::identity::{
-    Permission, Proof, UsableIdentity, labels_permit, missing, named, no_secret, permission, refused, usable,
+    Permission, Proof, UsableIdentity, labels_permit, missing, named, no_secret, no_workload_identity, permission,
+    refused, usable,
 };
 use crate::capz::reason::{Problem, Reason};
 use crate::controllers::azure::access::ArmContext;
@@ -110,20 +111,14 @@ impl Identities {
     /// # Errors
     /// The cluster has no identity that it may use and that this process can.
     pub(super) async fn cloud(&self, runtime: &Runtime, cluster: &AzureCluster) -> Result<Arc<ArmContext>, NoIdentity> {
-        let name = named(cluster)?;
-        let object = ObjectRef::new(&name.name).within(&name.namespace);
-        let found = self.all.get(&object).ok_or_else(|| missing(&name))?;
         let namespace = cluster.namespace().unwrap_or_default();
-        if !self.may_use(runtime, &found, &namespace).await? {
-            return Err(refused(&name, &namespace).into());
-        }
-        let identity = usable(&found)?;
+        let (uid, identity) = self.identity(runtime, &named(cluster)?, &namespace).await?;
         let secret = match &identity.proof {
             Proof::ClientSecret(at) | Proof::Certificate(at) => Some(self.secret(runtime, at).await?),
             Proof::FederatedToken | Proof::ManagedIdentity => None,
         };
         let key = IdentityKey {
-            uid: found.uid().unwrap_or_default(),
+            uid,
             secret: secret
                 .as_ref()
                 .map(|secret| Sha256::digest(secret.text.expose_secret()).into()),
@@ -150,6 +145,39 @@ impl Identities {
             },
         );
         Ok(cloud)
+    }
+
+    /// The UID of this identity and what it is, if this namespace may use it.
+    async fn identity(
+        &self,
+        runtime: &Runtime,
+        name: &ClusterRef,
+        namespace: &str,
+    ) -> Result<(String, UsableIdentity), NoIdentity> {
+        let object = ObjectRef::new(&name.name).within(&name.namespace);
+        let found = self.all.get(&object).ok_or_else(|| missing(name))?;
+        if !self.may_use(runtime, &found, namespace).await? {
+            return Err(refused(name, namespace).into());
+        }
+        Ok((found.uid().unwrap_or_default(), usable(&found)?))
+    }
+
+    /// The tenant and client id of this identity, if this namespace may use it and a federated token proves it.
+    ///
+    /// # Errors
+    /// There is none, or it is of another type.
+    pub(super) async fn federated(
+        &self,
+        runtime: &Runtime,
+        name: &ClusterRef,
+        namespace: &str,
+    ) -> Result<UsableIdentity, NoIdentity> {
+        let (_, identity) = self.identity(runtime, name, namespace).await?;
+        if identity.proof == Proof::FederatedToken {
+            Ok(identity)
+        } else {
+            Err(no_workload_identity(name).into())
+        }
     }
 
     /// Notes what came of the use of a cluster's identity.
@@ -268,8 +296,8 @@ impl Identities {
 }
 
 /// What is wrong with a Secret that the API server does not show to this process.
-const FORBIDDEN: &str = "may not be read: this process has no Role for it in its namespace";
+pub(super) const FORBIDDEN: &str = "may not be read: this process has no Role for it in its namespace";
 
-fn is_refused(error: &ReconcileError) -> bool {
+pub(super) fn is_refused(error: &ReconcileError) -> bool {
     matches!(error, ReconcileError::Kube(kube::Error::Api(status)) if status.code == 403)
 }

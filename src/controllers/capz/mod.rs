@@ -10,6 +10,8 @@ mod control_planes;
 mod event;
 mod identities;
 mod management_cluster;
+mod provider_configs;
+mod provider_ids;
 pub mod reference_lease;
 mod shown;
 mod watch;

@@ -10,10 +10,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::control_planes::{self, Gatekeeper};
 use super::identities::{Identities, IdentitySettings};
+use super::provider_configs::{Provider, ProviderEvents};
 use super::reference_lease::ReferenceLease;
 use super::{Context, Decided, Settings, management_cluster, shown, workload_cluster};
 use crate::api::ClusterRef;
-use crate::api::capi::{AzureCluster, AzureClusterIdentity};
+use crate::api::capi::{AzureCluster, AzureClusterIdentity, Cluster};
 use crate::capz::cluster::{is_deleting, is_held};
 use crate::capz::identity::named;
 use crate::controllers::watch::Heard;
@@ -28,19 +29,28 @@ impl Watchable for AzureCluster {
     const WATCHED: Watched = Watched::AzureCluster;
 }
 
+impl Watchable for Cluster {
+    const WATCHED: Watched = Watched::Cluster;
+}
+
 impl Watchable for AzureClusterIdentity {
     const WATCHED: Watched = Watched::AzureClusterIdentity;
 }
 
-/// Runs the controllers until the scope's end, that of AzureClusters and, if there are gates, that of control planes.
-pub async fn run(runtimes: [Runtime; 2], settings: Settings, identity_settings: IdentitySettings, scope: Scope) {
-    let [runtime, of_gates] = runtimes;
+/// Runs the controllers until the scope's end: those of AzureClusters and ProviderConfigs, and, if there are gates, that
+/// of control planes.
+pub async fn run(runtimes: [Runtime; 3], settings: Settings, identity_settings: IdentitySettings, scope: Scope) {
+    let [runtime, of_gates, of_provider] = runtimes;
     let kube = runtime.kube.clone();
     // The management cluster may be in another namespace than those that are served.
     let (reader, clusters) = stored(scope.events_of(Api::<AzureCluster>::all(kube.clone()), pages(), |_| {}));
     let (clusters, again) = twice(clusters);
+    let (again, for_provider) = twice(again);
     let identities = scope.events_of(Api::<AzureClusterIdentity>::all(kube.clone()), pages(), |_| {});
     let (known, identities) = stored(identities);
+    let (identities, of_users) = twice(identities);
+    let (core, core_events) = stored(scope.events::<Cluster>(&kube, pages()));
+    let (core_events, gates_events) = twice(core_events);
     let (wake, woken) = unbounded_channel();
     let keeper = Gatekeeper {
         runtime: of_gates,
@@ -69,12 +79,19 @@ pub async fn run(runtimes: [Runtime; 2], settings: Settings, identity_settings: 
             let _ = cx.wake.send(ObjectRef::from_obj(cluster.as_ref()));
         }
     });
+    let events = ProviderEvents {
+        known: core.clone(),
+        clusters: core_events,
+        azure_clusters: for_provider,
+        identities: of_users,
+    };
+    let provider = Provider::new(of_provider, Arc::clone(&cx)).run(events, scope.clone());
     let gates = async {
         if !keeper.gates.is_empty() {
-            control_planes::run(keeper, scope, again).await;
+            control_planes::run(keeper, scope, again, (core, gates_events)).await;
         }
     };
-    let controllers = async { tokio::join!(reconciles, gates) };
+    let controllers = async { tokio::join!(reconciles, provider, gates) };
     future::select(Box::pin(controllers), Box::pin(follows)).await;
 }
 
@@ -161,7 +178,8 @@ fn concerned(cx: &Context, cluster: &AzureCluster) -> Vec<ObjectRef<AzureCluster
         .collect()
 }
 
-fn each(receiver: UnboundedReceiver<ObjectRef<AzureCluster>>) -> impl Stream<Item = ObjectRef<AzureCluster>> + Send {
+/// What a channel brings.
+pub(super) fn each<T: Send + 'static>(receiver: UnboundedReceiver<T>) -> impl Stream<Item = T> + Send {
     stream::unfold(receiver, async |mut receiver| Some((receiver.recv().await?, receiver)))
 }
 

@@ -54,7 +54,7 @@ pub(super) async fn run(foundation: &Foundation<'_>, azure: &AzureConnection, sc
         gate: Arc::clone(&foundation.gate),
         federated_token_file: own.federated_token_file.clone(),
     };
-    let runtimes = [runtime(foundation), runtime(foundation)];
+    let runtimes = [0; 3].map(|_| runtime(foundation));
     capz::run(runtimes, settings, identities, scope).await;
     Ok(())
 }

@@ -1,0 +1,198 @@
+//! Each Cluster on Azure has a ProviderConfig of Crossplane's, with the identity and subscription that it is made with.
+
+use anyhow::{Context, Result, ensure};
+use e2e::azure_sim::Preset;
+use e2e::capz_cluster::{CapzCluster, LoadBalancer};
+use e2e::capz_env::{FEDERATED_CLIENT, TENANT, WORKLOAD};
+use e2e::hyperlink::Hyperlink;
+use e2e::{CapzEnv, crds, eventually, scenario};
+use k8s_openapi::api::events::v1::Event;
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+
+use crate::SOON;
+
+const NAMESPACE: &str = "crossplane-one";
+const OTHER: &str = "crossplane-two";
+const HOLDER: &str = "hyperlink.hypershift.openshift.io/capz-cluster";
+const FINALIZER: &str = "azure.giantswarm.io/providerconfig";
+const RESYNC: [(&str, &str); 1] = [("resync", "10s")];
+
+fn provider_configs(env: &CapzEnv) -> Result<Api<DynamicObject>> {
+    let kind = GroupVersionKind::gvk("azure.upbound.io", "v1beta1", "ProviderConfig");
+    Ok(Api::all_with(env.client()?, &ApiResource::from_gvk(&kind)))
+}
+
+/// An environment whose API server serves ProviderConfigs, or not, and a management cluster there.
+async fn environment(is_served: bool) -> Result<(CapzEnv, CapzCluster)> {
+    let env = CapzEnv::local(Preset::Fast).await?;
+    crds::serve_provider_configs(&env.client()?, is_served).await?;
+    let management = CapzCluster::management(NAMESPACE, "crossplane-mc", LoadBalancer::Public);
+    Ok((env, management))
+}
+
+/// Waits until the ProviderConfig of this name has these ids, and returns it.
+async fn has_ids(env: &CapzEnv, name: &str, [client, subscription, tenant]: [&str; 3]) -> Result<DynamicObject> {
+    let api = provider_configs(env)?;
+    let expected = json!({"credentials": {"source": "UserAssignedManagedIdentity"}, "clientID": client,
+        "subscriptionID": subscription, "tenantID": tenant});
+    eventually(&format!("{name} has its ids"), SOON, || async {
+        let found = api.get_opt(name).await?.context("no ProviderConfig")?;
+        ensure!(found.data["spec"] == expected, "{}", found.data);
+        Ok(found)
+    })
+    .await
+}
+
+/// Waits until an Event with this reason and text is in a namespace.
+async fn has_event(env: &CapzEnv, namespace: &str, reason: &str, text: &str) -> Result<()> {
+    let events: Api<Event> = Api::namespaced(env.client()?, namespace);
+    eventually(&format!("an Event {reason} has {text}"), SOON, || async {
+        let all = events.list(&ListParams::default()).await?.items;
+        let fits = |event: &Event| {
+            event.reason.as_deref() == Some(reason) && event.note.as_deref().is_some_and(|note| note.contains(text))
+        };
+        ensure!(
+            all.iter().any(fits),
+            "{:?}",
+            all.iter().map(|event| &event.note).collect::<Vec<_>>()
+        );
+        Ok(())
+    })
+    .await
+}
+
+fn workload(namespace: &str, name: &str) -> CapzCluster {
+    CapzCluster::workload(namespace, name, LoadBalancer::Public)
+}
+
+#[test]
+fn cluster_has_a_provider_config_until_it_is_gone() {
+    scenario(async {
+        let (env, management) = environment(false).await?;
+        let cluster = workload(NAMESPACE, "configured");
+        for cluster in [&management, &cluster] {
+            cluster.create_objects(&env).await?;
+        }
+        let hyperlink = Hyperlink::start_capz(&env, &management, &[NAMESPACE], "first", &RESYNC).await?;
+        hyperlink.ready(SOON).await?;
+        crds::serve_provider_configs(&env.client()?, true).await?;
+        let found = has_ids(&env, "configured", [FEDERATED_CLIENT, WORKLOAD, TENANT]).await?;
+        let clusters = cluster.clusters(&env.client()?);
+        let owner = clusters.get("configured").await?;
+        let holder = format!("{NAMESPACE}/configured/{}", owner.uid().context("no uid")?);
+        ensure!(found.annotations()[HOLDER] == holder, "{:?}", found.annotations());
+        ensure!(owner.finalizers().iter().any(|name| name == FINALIZER));
+
+        // Somebody changes one, deletes another, and a subscription changes.
+        let api = provider_configs(&env)?;
+        api.delete("configured", &DeleteParams::default()).await?;
+        has_ids(&env, "configured", [FEDERATED_CLIENT, WORKLOAD, TENANT]).await?;
+        let moved = json!({"spec": {"subscriptionID": "00000000-0000-0000-0000-00000000abcd"}});
+        if cluster.patch(&env, &moved).await.is_ok() {
+            has_ids(
+                &env,
+                "configured",
+                [FEDERATED_CLIENT, "00000000-0000-0000-0000-00000000abcd", TENANT],
+            )
+            .await?;
+        }
+        cluster.delete(&env, SOON).await?;
+        ensure!(api.get_opt("configured").await?.is_none(), "it stays");
+        hyperlink.stop().await
+    });
+}
+
+#[test]
+fn provider_config_of_another_cluster_is_left_alone() {
+    scenario(async {
+        let (env, management) = environment(true).await?;
+        let (first, second) = (workload(NAMESPACE, "same-name"), workload(OTHER, "same-name"));
+        let theirs = workload(NAMESPACE, "theirs");
+        for cluster in [&management, &first, &theirs] {
+            cluster.create_objects(&env).await?;
+        }
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OTHER}});
+        env.apply_yaml(&namespace.to_string()).await?;
+        let api = provider_configs(&env)?;
+        let foreign = json!({"apiVersion": "azure.upbound.io/v1beta1", "kind": "ProviderConfig",
+            "metadata": {"name": "theirs"}, "spec": {"credentials": {"source": "None"}, "clientID": "person"}});
+        env.apply_yaml(&foreign.to_string()).await?;
+        let before = api.get("theirs").await?;
+        let hyperlink = Hyperlink::start_capz(&env, &management, &[NAMESPACE, OTHER], "first", &RESYNC).await?;
+        let own = has_ids(&env, "same-name", [FEDERATED_CLIENT, WORKLOAD, TENANT]).await?;
+        second.create_objects(&env).await?;
+        has_event(
+            &env,
+            OTHER,
+            "ProviderConfigTaken",
+            "is that of Cluster crossplane-one/same-name",
+        )
+        .await?;
+        has_event(&env, NAMESPACE, "Refused", "ProviderConfig theirs is there already").await?;
+        ensure!(
+            api.get("theirs").await?.resource_version() == before.resource_version(),
+            "it was written"
+        );
+        ensure!(
+            api.get("same-name").await?.resource_version() == own.resource_version(),
+            "it was written"
+        );
+
+        // The second one has nothing that its deletion could delete.
+        second.delete(&env, SOON).await?;
+        ensure!(api.get("same-name").await?.uid() == own.uid(), "another one");
+        theirs.delete(&env, SOON).await?;
+        ensure!(api.get("theirs").await?.uid() == before.uid(), "a person's is deleted");
+        first.delete(&env, SOON).await?;
+        ensure!(api.get_opt("same-name").await?.is_none(), "it stays");
+        api.delete("theirs", &DeleteParams::default()).await?;
+        hyperlink.stop().await
+    });
+}
+
+#[test]
+fn managed_cluster_has_the_ids_of_its_secret() {
+    scenario(async {
+        if !crds::capi::are_real() {
+            e2e::scenario::skipped("no CRDs of CAPZ at hand, so there are no managed control planes");
+            return Ok(());
+        }
+        let (env, management) = environment(true).await?;
+        management.create_objects(&env).await?;
+        let reference =
+            |kind: &str| json!({"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": kind, "name": "managed"});
+        let cluster = workload(NAMESPACE, "managed").with_cluster(json!({"spec": {
+            "infrastructureRef": reference("AzureASOManagedCluster"),
+            "controlPlaneRef": reference("AzureASOManagedControlPlane")}}));
+        let hyperlink = Hyperlink::start_capz(&env, &management, &[NAMESPACE], "first", &RESYNC).await?;
+        cluster.create_cluster(&env).await?;
+        let control_plane = |resources: Value| {
+            json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "AzureASOManagedControlPlane",
+                "metadata": {"namespace": NAMESPACE, "name": "managed"},
+                "spec": {"version": "1.32", "resources": resources}})
+            .to_string()
+        };
+        env.apply_yaml(&control_plane(json!([]))).await?;
+        has_event(
+            &env,
+            NAMESPACE,
+            "Refused",
+            "the first resource of AzureASOManagedControlPlane managed has no",
+        )
+        .await?;
+        let resource = json!([{"apiVersion": "containerservice.azure.com/v1api20231001", "kind": "ManagedCluster",
+            "metadata": {"name": "m", "annotations": {"serviceoperator.azure.com/credential-from": "aso"}}}]);
+        env.apply_yaml(&control_plane(resource)).await?;
+        has_event(&env, NAMESPACE, "Refused", "Secret crossplane-one/aso does not exist").await?;
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": NAMESPACE, "name": "aso"},
+            "stringData": {"AZURE_CLIENT_ID": "456", "AZURE_SUBSCRIPTION_ID": "s", "AZURE_TENANT_ID": "123"}});
+        env.apply_yaml(&secret.to_string()).await?;
+        has_ids(&env, "managed", ["456", "s", "123"]).await?;
+        cluster.delete_object(&cluster.clusters(&env.client()?), SOON).await?;
+        ensure!(provider_configs(&env)?.get_opt("managed").await?.is_none(), "it stays");
+        hyperlink.stop().await
+    });
+}

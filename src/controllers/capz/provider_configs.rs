@@ -1,0 +1,398 @@
+//! Crossplane's ProviderConfigs: one for each Cluster on Azure, with the identity and subscription of that.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::{Stream, TryStreamExt};
+use kube::api::{DeleteParams, Patch, PostParams, Preconditions};
+use kube::core::DynamicObject;
+use kube::discovery::ApiResource;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::{Api, Resource, ResourceExt};
+use serde_json::json;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::time::{Instant, sleep};
+
+use super::identities::NoIdentity;
+use super::watch::each;
+use super::{Context, event};
+use crate::api::capi::{AzureCluster, AzureClusterIdentity, Cluster, ProviderConfig};
+use crate::api::markers::capz::PROVIDER_CONFIG_FINALIZER;
+use crate::api::{ClusterRef, held_by};
+use crate::capz::cluster::reference;
+use crate::capz::identity::named;
+use crate::capz::provider_config::{
+    IdsSource, ProviderConfigOwner, ProviderIds, has_ids, is_as_desired, manifest, not_owned, owner, source, taken,
+};
+use crate::capz::reason::{Problem, Reason};
+use crate::controllers::watch::Heard;
+use crate::metrics::{Controller as Label, KubeResource, KubeVerb, ReconcileResult};
+use crate::runtime::call::{ReconcileError, changing, within};
+use crate::runtime::concurrency_limit::{ConcurrencyLimit, Requester};
+use crate::runtime::event::{Event, What};
+use crate::runtime::requeue::Requeue;
+use crate::runtime::watch::{Scope, gone};
+use crate::runtime::work_queue::{Action, WorkQueue};
+use crate::runtime::{Runtime, guard, reconcile};
+
+/// The time until it is tried again what nothing wakes.
+const AGAIN: Duration = Duration::from_secs(30);
+
+type Reconciled = Result<(ReconcileResult, Option<Requeue>), ReconcileError>;
+
+/// Keeps ProviderConfigs.
+pub(super) struct Provider {
+    pub(super) runtime: Runtime,
+    pub(super) cx: Arc<Context>,
+    /// Whether the API server serves ProviderConfigs.
+    is_served: AtomicBool,
+    /// The ids with which the ProviderConfig of each Cluster was found last, and when, by the UID of the Cluster.
+    confirmed: Mutex<HashMap<String, (ProviderIds, Instant)>>,
+}
+
+/// What happens to the Clusters, and to what they are made of.
+pub(super) struct ProviderEvents<C, A, I> {
+    pub(super) known: Store<Cluster>,
+    pub(super) clusters: C,
+    pub(super) azure_clusters: A,
+    pub(super) identities: I,
+}
+
+impl Provider {
+    pub(super) fn new(runtime: Runtime, cx: Arc<Context>) -> Self {
+        Self {
+            runtime,
+            cx,
+            is_served: AtomicBool::new(false),
+            confirmed: Mutex::default(),
+        }
+    }
+
+    /// Runs until the scope's end.
+    pub(super) async fn run(
+        self,
+        events: ProviderEvents<
+            impl Stream<Item = Heard<Cluster>> + Send + 'static,
+            impl Stream<Item = Heard<AzureCluster>> + Send + 'static,
+            impl Stream<Item = Heard<AzureClusterIdentity>> + Send + 'static,
+        >,
+        scope: Scope,
+    ) {
+        let provider = Arc::new(self);
+        let ProviderEvents {
+            known,
+            clusters,
+            azure_clusters,
+            identities,
+        } = events;
+        let forgets = Arc::clone(&provider);
+        let clusters = clusters.inspect_ok(gone(move |uid| {
+            forgets.runtime.retries.over(uid);
+            forgets.runtime.events.forget(uid);
+            forgets.confirmed(|all| all.remove(uid));
+        }));
+        let (wake, woken) = unbounded_channel();
+        let users = [0, 1].map(|_| (Arc::clone(&provider), known.clone()));
+        let [of_azure_cluster, of_identity] = users;
+        let queue = WorkQueue::new(clusters.touched_objects(), known.clone())
+            .watches(azure_clusters.touched_objects(), move |changed: AzureCluster| {
+                let (provider, known) = &of_azure_cluster;
+                provider.users(known, |azure| reference(azure) == reference(&changed))
+            })
+            .watches(identities.touched_objects(), move |changed: AzureClusterIdentity| {
+                let (provider, known) = &of_identity;
+                let identity = (changed.namespace().unwrap_or_default(), changed.name_any());
+                provider.users(known, |azure| {
+                    named(azure).is_ok_and(|name| (name.namespace, name.name) == identity)
+                })
+            })
+            .reconcile_on(each(woken))
+            .reconcile_all_on(scope.changes());
+        let follows = provider.follow_discovery(&known, &wake);
+        let reconciles = provider.run_queue(queue, scope.clone());
+        futures::future::select(Box::pin(reconciles), Box::pin(follows)).await;
+    }
+
+    async fn run_queue(self: &Arc<Self>, queue: WorkQueue<Cluster>, scope: Scope) {
+        let limit = ConcurrencyLimit::new(Label::ProviderConfig, scope.concurrency);
+        let provider = Arc::clone(self);
+        reconcile::run_each(queue, limit, scope.stop, move |cluster, limit| {
+            let provider = Arc::clone(&provider);
+            async move {
+                let namespace = cluster.namespace().unwrap_or_default();
+                let work = || {
+                    let reconcile = provider.reconcile(&cluster);
+                    guard::counted(&provider.runtime, Label::ProviderConfig, cluster.as_ref(), reconcile)
+                };
+                let action = limit
+                    .take(&provider.runtime.metrics, Requester::of(&namespace), work)
+                    .await;
+                action.unwrap_or(Action::AwaitChange)
+            }
+        })
+        .await;
+    }
+
+    /// Notes whether the API server serves ProviderConfigs, and wakes all Clusters when it begins to.
+    async fn follow_discovery(&self, known: &Store<Cluster>, wake: &UnboundedSender<ObjectRef<Cluster>>) {
+        let kind = ApiResource::erase::<ProviderConfig>(&());
+        loop {
+            let served = within(self.runtime.kube.list_api_group_resources(&kind.api_version)).await;
+            let is_served = match &served {
+                Ok(list) => Some(list.resources.iter().any(|resource| resource.name == kind.plural)),
+                Err(ReconcileError::Kube(kube::Error::Api(status))) if status.code == 404 => Some(false),
+                // Without an answer what is known stands.
+                Err(_) => None,
+            };
+            if let Some(is_served) = is_served {
+                let before = self.is_served.swap(is_served, Ordering::Relaxed);
+                if is_served && !before {
+                    references(known)
+                        .into_iter()
+                        .for_each(|cluster| drop(wake.send(cluster)));
+                }
+            }
+            sleep(self.runtime.resync).await;
+        }
+    }
+}
+
+impl Provider {
+    fn confirmed<T>(&self, with: impl FnOnce(&mut HashMap<String, (ProviderIds, Instant)>) -> T) -> T {
+        with(&mut self.confirmed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The Clusters that are made of an AzureCluster of which this holds.
+    fn users(&self, known: &Store<Cluster>, is_it: impl Fn(&AzureCluster) -> bool) -> Vec<ObjectRef<Cluster>> {
+        let mut all = references(known);
+        all.retain(|object| {
+            let found = known.get(object).and_then(|cluster| self.azure_cluster(&cluster));
+            found.is_some_and(|azure| is_it(&azure))
+        });
+        all
+    }
+
+    /// The AzureCluster that a Cluster is made of, as the watch shows it.
+    pub(super) fn azure_cluster(&self, cluster: &Cluster) -> Option<Arc<AzureCluster>> {
+        match source(cluster) {
+            IdsSource::AzureCluster(name) => {
+                let namespace = cluster.namespace().unwrap_or_default();
+                self.cx.clusters.get(&ObjectRef::new(&name).within(&namespace))
+            }
+            _ => None,
+        }
+    }
+
+    async fn reconcile(&self, cluster: &Cluster) -> Reconciled {
+        if self.cx.reference.leads() {
+            return Ok((ReconcileResult::Waiting, Some(Requeue::new(AGAIN, Requeue::POLL))));
+        }
+        if cluster.spec.paused {
+            return Ok((ReconcileResult::Ready, None));
+        }
+        let resync = Requeue::new(self.runtime.resync, Requeue::RESYNC);
+        let is_nothing = source(cluster) == IdsSource::Nothing;
+        if cluster.metadata.deletion_timestamp.is_some() || is_nothing {
+            return self.release(cluster).await;
+        }
+        if !self.is_served.load(Ordering::Relaxed) {
+            return Ok((ReconcileResult::Ready, None));
+        }
+        match self.ids(cluster).await {
+            Ok(Some(ids)) => self.keep(cluster, &ids).await,
+            Ok(None) => Ok((ReconcileResult::Waiting, Some(Requeue::new(AGAIN, Requeue::POLL)))),
+            Err(NoIdentity::Unread(_)) => Ok((ReconcileResult::Waiting, Some(Requeue::new(AGAIN, Requeue::FAILED)))),
+            Err(NoIdentity::Certain(problem)) => {
+                self.tell(cluster, Some(&problem)).await;
+                Ok((ReconcileResult::Refused, Some(resync)))
+            }
+        }
+    }
+
+    /// Writes an Event about a problem of a Cluster when it begins; none ends it.
+    async fn tell(&self, cluster: &Cluster, problem: Option<&Problem>) {
+        let event = problem.and_then(|problem| match problem.reason {
+            Reason::NameConflict => Some(Event::new(What::ProviderConfigTaken, problem.message.clone())),
+            _ => event::trouble(problem),
+        });
+        let object = cluster.object_ref(&());
+        self.runtime.events.stands(&object, "provider_config", event).await;
+    }
+
+    /// Brings the ProviderConfig of a Cluster in order, if it is the Cluster's.
+    async fn keep(&self, cluster: &Cluster, ids: &ProviderIds) -> Reconciled {
+        let resync = Requeue::new(self.runtime.resync, Requeue::RESYNC);
+        let (uid, now) = (cluster.uid().unwrap_or_default(), Instant::now());
+        let known = self.confirmed(|all| all.get(&uid).cloned());
+        let age = known
+            .filter(|(known, _)| known == ids)
+            .map(|(_, at)| now.saturating_duration_since(at));
+        if let Some(left) = age
+            .and_then(|age| self.runtime.resync.checked_sub(age))
+            .filter(|left| !left.is_zero())
+        {
+            return Ok((ReconcileResult::Ready, Some(Requeue::new(left, Requeue::RESYNC))));
+        }
+        let name = cluster.name_any();
+        let found = within(self.api().get_opt(&name)).await?;
+        if let Some(found) = &found {
+            if found.metadata.deletion_timestamp.is_some() {
+                return Ok((ReconcileResult::Waiting, Some(Requeue::new(AGAIN, Requeue::POLL))));
+            }
+            if let Some(problem) = self.foreign(found, cluster, ids).await? {
+                self.tell(cluster, Some(&problem)).await;
+                return Ok((ReconcileResult::Refused, Some(resync)));
+            }
+        }
+        if !is_held(cluster) {
+            self.hold(cluster).await?;
+        }
+        if !found.as_ref().is_some_and(|found| is_as_desired(found, cluster, ids)) {
+            self.write(cluster, ids, found.as_ref()).await?;
+        }
+        self.tell(cluster, None).await;
+        self.confirmed(|all| all.insert(uid, (ids.clone(), now)));
+        Ok((ReconcileResult::Ready, Some(resync)))
+    }
+
+    /// Why the ProviderConfig of a Cluster's name is not the Cluster's.
+    async fn foreign(
+        &self,
+        found: &ProviderConfig,
+        cluster: &Cluster,
+        ids: &ProviderIds,
+    ) -> Result<Option<Problem>, ReconcileError> {
+        Ok(match owner(found, cluster) {
+            ProviderConfigOwner::Own => None,
+            ProviderConfigOwner::Unrecorded => (!has_ids(found, ids)).then(|| not_owned(&cluster.name_any())),
+            ProviderConfigOwner::Another(holder) => {
+                let ClusterRef { namespace, name } = &holder.cluster;
+                let read = within(self.clusters(namespace).get_opt(name)).await?;
+                let lives = read.is_some_and(|read| read.uid().as_ref() == Some(&holder.uid));
+                lives.then(|| taken(&cluster.name_any(), &holder.cluster))
+            }
+        })
+    }
+
+    async fn write(
+        &self,
+        cluster: &Cluster,
+        ids: &ProviderIds,
+        over: Option<&ProviderConfig>,
+    ) -> Result<(), ReconcileError> {
+        let (name, desired) = (cluster.name_any(), manifest(cluster, ids, over));
+        let verb = if over.is_some() {
+            let params = self.runtime.patch_params().force();
+            changing(self.api().patch(&name, &params, &Patch::Apply(&desired))).await?;
+            KubeVerb::Patch
+        } else {
+            let params = PostParams {
+                field_manager: Some(self.runtime.field_manager.to_owned()),
+                ..PostParams::default()
+            };
+            let kind = ApiResource::erase::<ProviderConfig>(&());
+            let object: DynamicObject = serde_json::from_value(desired).map_err(kube::Error::SerdeError)?;
+            let api: Api<DynamicObject> = Api::all_with(self.runtime.kube.clone(), &kind);
+            changing(api.create(&params, &object)).await?;
+            KubeVerb::Create
+        };
+        self.runtime.metrics.kube_write(KubeResource::ProviderConfig, verb);
+        tracing::info!("ProviderConfig {name} written");
+        Ok(())
+    }
+
+    /// Deletes the ProviderConfig of a Cluster that needs none any more, and lets the Cluster go.
+    async fn release(&self, cluster: &Cluster) -> Reconciled {
+        if !is_held(cluster) {
+            return Ok((ReconcileResult::Ready, None));
+        }
+        self.confirmed(|all| all.remove(&cluster.uid().unwrap_or_default()));
+        if let Some(found) = within(self.api().get_opt(&cluster.name_any())).await? {
+            let is_own = match owner(&found, cluster) {
+                ProviderConfigOwner::Own => true,
+                ProviderConfigOwner::Another(_) => false,
+                ProviderConfigOwner::Unrecorded => {
+                    let ids = self.ids(cluster).await.ok().flatten();
+                    ids.is_some_and(|ids| has_ids(&found, &ids))
+                }
+            };
+            if is_own && found.metadata.deletion_timestamp.is_none() {
+                self.delete(&found).await?;
+            }
+        }
+        let Some(fresh) = self.same(cluster).await?.filter(is_held) else {
+            return Ok((ReconcileResult::Ready, None));
+        };
+        let finalizers = fresh.finalizers().iter().map(String::as_str);
+        let others = finalizers.filter(|name| *name != PROVIDER_CONFIG_FINALIZER).collect();
+        self.write_finalizers(&fresh, others).await?;
+        Ok((ReconcileResult::Ready, None))
+    }
+
+    async fn delete(&self, found: &ProviderConfig) -> Result<(), ReconcileError> {
+        let params = DeleteParams::default().preconditions(Preconditions {
+            uid: found.uid(),
+            resource_version: None,
+        });
+        match within(self.api().delete(&found.name_any(), &params)).await {
+            Err(ReconcileError::Kube(kube::Error::Api(status))) if status.code == 404 => return Ok(()),
+            deleted => deleted.map(drop)?,
+        }
+        self.runtime
+            .metrics
+            .kube_write(KubeResource::ProviderConfig, KubeVerb::Delete);
+        tracing::info!("ProviderConfig {} deleted", found.name_any());
+        Ok(())
+    }
+
+    /// Adds the finalizer, before anything is made for the Cluster.
+    async fn hold(&self, cluster: &Cluster) -> Result<(), ReconcileError> {
+        let fresh = self.same(cluster).await?;
+        let fresh = fresh.filter(|fresh| fresh.metadata.deletion_timestamp.is_none());
+        let fresh = fresh.ok_or(ReconcileError::Gone)?;
+        if is_held(&fresh) {
+            return Ok(());
+        }
+        let finalizers = fresh.finalizers().iter().map(String::as_str);
+        let all = finalizers.chain([PROVIDER_CONFIG_FINALIZER]).collect();
+        self.write_finalizers(&fresh, all).await
+    }
+
+    async fn write_finalizers(&self, fresh: &Cluster, all: Vec<&str>) -> Result<(), ReconcileError> {
+        let api = self.clusters(&fresh.namespace().unwrap_or_default());
+        let patch = json!({"metadata": {"finalizers": all, "resourceVersion": fresh.resource_version()}});
+        changing(api.patch(&fresh.name_any(), &self.runtime.patch_params(), &Patch::Merge(patch))).await?;
+        self.runtime.metrics.kube_write(KubeResource::Cluster, KubeVerb::Patch);
+        Ok(())
+    }
+
+    /// The Cluster as the API server has it now, if it is still the same.
+    async fn same(&self, cluster: &Cluster) -> Result<Option<Cluster>, ReconcileError> {
+        let api = self.clusters(&cluster.namespace().unwrap_or_default());
+        let found = within(api.get_opt(&cluster.name_any())).await?;
+        Ok(found.filter(|found| found.uid() == cluster.uid()))
+    }
+
+    fn clusters(&self, namespace: &str) -> Api<Cluster> {
+        Api::namespaced(self.runtime.kube.clone(), namespace)
+    }
+
+    fn api(&self) -> Api<ProviderConfig> {
+        Api::all(self.runtime.kube.clone())
+    }
+}
+
+fn is_held(cluster: &Cluster) -> bool {
+    held_by(cluster, PROVIDER_CONFIG_FINALIZER)
+}
+
+fn references(known: &Store<Cluster>) -> Vec<ObjectRef<Cluster>> {
+    let all = known.state();
+    all.iter()
+        .map(|cluster| ObjectRef::from_obj(cluster.as_ref()))
+        .collect()
+}
