@@ -8,6 +8,7 @@ use super::entry::key;
 use crate::api::ClusterRef;
 use crate::api::capi::AzureCluster;
 use crate::api::markers::capz::{LEDGER, LONGEST_LEDGER};
+use crate::hypershift::names::{is_namespace, is_object_name};
 
 /// The bytes between the items of a ledger, and between an entry and its holder.
 const PUNCTUATION: usize = 6;
@@ -38,8 +39,13 @@ impl Holder {
     /// The holder that a record names.
     pub fn parse(text: &str) -> Option<Self> {
         let (cluster, uid) = text.rsplit_once('/')?;
+        let cluster: ClusterRef = cluster.parse().ok()?;
+        // Both become parts of a path.
+        if !is_namespace(&cluster.namespace) || !is_object_name(&cluster.name) {
+            return None;
+        }
         Some(Self {
-            cluster: cluster.parse().ok()?,
+            cluster,
             uid: Some(uid).filter(|uid| !uid.is_empty())?.to_owned(),
         })
     }
@@ -123,7 +129,7 @@ mod tests {
     #[rstest]
     #[case::no_json("{")]
     #[case::a_list("[]")]
-    #[case::other_values(r#"{"a": 7, "b": "x", "c": "/a/b", "d": "n/a/"}"#)]
+    #[case::other_values(r#"{"a": 7, "b": "x", "c": "/a/b", "d": "n/a/", "e": "a/b/c/d", "f": "n/../u"}"#)]
     #[case::empty("")]
     fn what_cannot_be_read_counts_as_absent(#[case] text: &str) {
         assert_eq!(Ledger::read(&management().ledger(text).cluster()), Ledger::default());

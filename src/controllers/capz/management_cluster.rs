@@ -30,9 +30,7 @@ pub(super) async fn reconcile(
     management: &AzureCluster,
 ) -> Result<(ReconcileResult, Option<Requeue>), ReconcileError> {
     let assigned = cx.with_snapshot(management, assign);
-    if let Err(error) = confirm_gone(cx, &assigned.unknown).await {
-        tracing::debug!(%error, "not known whether clusters of the ledger exist");
-    }
+    confirm_gone(cx, &assigned.unknown).await;
     let assigned = cx.with_snapshot(management, assign);
     // Whatever comes of the write: the other side of each cluster does not wait for it.
     publish(cx, management, &assigned);
@@ -148,13 +146,15 @@ fn without_entries(management: &AzureCluster) -> AzureClusterSpec {
     spec
 }
 
-/// Reads of the clusters that only the ledger names whether they exist.
-async fn confirm_gone(cx: &Context, unknown: &BTreeSet<Holder>) -> Result<(), ReconcileError> {
+/// Reads of the clusters that only the ledger names whether they exist. A failed read keeps no other from being sent.
+async fn confirm_gone(cx: &Context, unknown: &BTreeSet<Holder>) {
     for holder in unknown.iter().take(MOST_UNKNOWN) {
-        let found = cx.read(&holder.cluster).await?;
-        if found.is_none_or(|found| uid(&found) != holder.uid) {
-            cx.decided(|decided| decided.gone.insert(holder.uid.clone()));
+        match cx.read(&holder.cluster).await {
+            Ok(found) if found.as_ref().is_none_or(|found| uid(found) != holder.uid) => {
+                cx.decided(|decided| decided.gone.insert(holder.uid.clone()));
+            }
+            Ok(_) => {}
+            Err(error) => tracing::debug!(id = %holder.cluster, %error, "not known whether a cluster exists"),
         }
     }
-    Ok(())
 }
