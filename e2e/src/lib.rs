@@ -30,6 +30,7 @@ pub mod pipe;
 pub mod pki;
 pub mod pod;
 pub mod process;
+pub mod random;
 pub mod reference;
 pub mod roles;
 pub mod run_dir;

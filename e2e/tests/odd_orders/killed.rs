@@ -2,12 +2,13 @@
 //! Azure whose answer is held back, before or after its effect. A seed decides which; it is printed, and can be given
 //! again as `E2E_SEED`.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::azure_sim::{CPO_CLIENT, HO_CLIENT, Preset};
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE, conditions, release};
 use e2e::hyperlink::{Hyperlink, Role};
+use e2e::random::{Random, seed};
 use e2e::shared_env::{control, leases, run};
 use e2e::{TestEnv, eventually, roles};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -21,19 +22,6 @@ const DEATHS: usize = 10;
 const LONGEST: u64 = 25;
 /// Timeout for a phase with all its deaths.
 const PHASE: Duration = Duration::from_secs(240);
-
-/// The generator SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % limit
-    }
-}
 
 /// When a process dies.
 #[derive(Debug)]
@@ -206,20 +194,9 @@ async fn is_gone(test_env: &TestEnv, cluster: &HostedCluster) -> Result<()> {
     Ok(())
 }
 
-fn seed() -> u64 {
-    let given = std::env::var("E2E_SEED").ok().and_then(|text| text.parse().ok());
-    let now = || {
-        SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |now| now.as_secs())
-    };
-    given.unwrap_or_else(now)
-}
-
 #[test]
 fn processes_killed_at_any_moment_of_a_life() {
-    let seed = seed();
-    println!("E2E_SEED={seed}");
+    let mut random = Random::new(seed());
     run(async {
         let test_env = TestEnv::local(Preset::Fast).await?;
         leases(&test_env).await?;
@@ -232,7 +209,6 @@ fn processes_killed_at_any_moment_of_a_life() {
         };
         mortals.revive(Role::Ho).await?;
         mortals.revive(Role::Cpo).await?;
-        let mut random = Random(seed);
 
         cluster.create(&mortals.test_env).await?;
         mortals
