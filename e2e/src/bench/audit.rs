@@ -28,6 +28,8 @@ struct ObjectRef {
     resource: String,
     #[serde(default)]
     subresource: String,
+    #[serde(default)]
+    name: String,
 }
 
 /// An audit log, from one line on.
@@ -55,7 +57,16 @@ impl Audit {
     ///
     /// The log cannot be read, or has a line in another form.
     pub fn writes(&self) -> Result<Vec<String>> {
-        self.requests(&WRITES)
+        self.requests(&WRITES, |_| true)
+    }
+
+    /// Those writes whose object has this name, which may be of any kind and in any namespace.
+    ///
+    /// # Errors
+    ///
+    /// The log cannot be read, or has a line in another form.
+    pub fn writes_of(&self, name: &str) -> Result<Vec<String>> {
+        self.requests(&WRITES, |object| object.name == name)
     }
 
     /// Their reads since then, such as `get services`. Those of leases do not count, nor do watches.
@@ -64,21 +75,22 @@ impl Audit {
     ///
     /// The log cannot be read, or has a line in another form.
     pub fn reads(&self) -> Result<Vec<String>> {
-        self.requests(&READS)
+        self.requests(&READS, |_| true)
     }
 
-    fn requests(&self, verbs: &[&str]) -> Result<Vec<String>> {
+    fn requests(&self, verbs: &[&str], counts: impl Fn(&ObjectRef) -> bool) -> Result<Vec<String>> {
         let account_prefix = format!("system:serviceaccount:{}:", roles::NAMESPACE);
         let mut requests = Vec::new();
         for line in whole_lines(&self.log)?.lines().skip(self.from) {
             let line: Line = serde_json::from_str(line).context("an audit line")?;
             let Some(object) = line.object_ref else { continue };
-            let counts = line.user.username.starts_with(&account_prefix)
+            let is_counted = counts(&object)
+                && line.user.username.starts_with(&account_prefix)
                 && verbs.contains(&line.verb.as_str())
                 && object.resource != "leases"
                 // The API server answers such a review and never stores it.
                 && object.resource != "selfsubjectaccessreviews";
-            if counts {
+            if is_counted {
                 let part = if object.subresource.is_empty() { "" } else { "/" };
                 requests.push(format!("{} {}{part}{}", line.verb, object.resource, object.subresource));
             }
@@ -107,7 +119,10 @@ mod tests {
     #[test]
     fn requests_of_hyperlink_count_but_for_leases_and_reviews() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
-        let line = |verb: &str, user: &str, resource: &str| json!({"verb": verb, "user": {"username": user}, "objectRef": {"resource": resource, "subresource": "status"}});
+        let line = |verb: &str, user: &str, resource: &str| {
+            let object = json!({"resource": resource, "subresource": "status", "name": verb});
+            json!({"verb": verb, "user": {"username": user}, "objectRef": object})
+        };
         let ho = "system:serviceaccount:hyperlink:ho";
         writeln!(file, "{}", line("patch", ho, "before")).unwrap();
         let audit = Audit::begin(file.path().to_owned()).unwrap();
@@ -122,6 +137,8 @@ mod tests {
         }
         write!(file, "{{half").unwrap();
         assert_eq!(audit.writes().unwrap(), ["patch azureprivatelinkservices/status"]);
+        assert_eq!(audit.writes_of("patch").unwrap().len(), 1);
+        assert!(audit.writes_of("update").unwrap().is_empty());
         assert_eq!(audit.reads().unwrap(), ["get services/status"]);
     }
 }

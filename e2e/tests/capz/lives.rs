@@ -1,134 +1,14 @@
 //! Role `capz` serves clusters: paths come up both ways, are repaired, taken over and deleted.
 
 use anyhow::{Context, Result, ensure};
-use e2e::azure_sim::Preset;
 use e2e::capz_cluster::{CapzCluster, IdentityType, LoadBalancer};
-use e2e::capz_controllers::{
-    API_SERVER_IP, CONDITION, Capz, DnsOperator, FINALIZER, MANAGEMENT_INGRESS_IP, ReferenceOperator, Settings, upgrade,
-};
-use e2e::capz_env::WORKLOAD;
-use e2e::hyperlink::Hyperlink;
-use e2e::{CapzEnv, eventually, scenario};
+use e2e::capz_controllers::{API_SERVER_IP, FINALIZER, MANAGEMENT_INGRESS_IP, ReferenceOperator, upgrade};
+use e2e::{eventually, scenario};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
+use crate::fleet::{Fleet, NAMESPACE, entry, workload};
 use crate::{SOON, becomes_true, is_gone};
-
-const NAMESPACE: &str = "org-giantswarm";
-const LEDGER: &str = "hyperlink.hypershift.openshift.io/capz-endpoints";
-
-/// A private management cluster, and those who play their parts beside Hyperlink.
-struct Fleet {
-    capz: Capz,
-    dns: DnsOperator,
-    management: CapzCluster,
-    env: CapzEnv,
-}
-
-impl Fleet {
-    async fn start() -> Result<Self> {
-        let env = CapzEnv::local(Preset::Fast).await?;
-        let management = CapzCluster::management(NAMESPACE, "mc", LoadBalancer::Internal);
-        management.create(&env).await?;
-        management.create_gateway(&env, &[WORKLOAD]).await?;
-        let capz = Capz::start(&env, &[NAMESPACE], Settings::FORK).await?;
-        let dns = DnsOperator::start(&env, &management, &[NAMESPACE]).await?;
-        Ok(Self {
-            capz,
-            dns,
-            management,
-            env,
-        })
-    }
-
-    async fn hyperlink(&self, name: &str) -> Result<Hyperlink> {
-        Hyperlink::start_capz(&self.env, &self.management, &[NAMESPACE], name, &[("resync", "10s")]).await
-    }
-
-    /// Waits until the path of a workload cluster is there: its condition, and the way in each direction.
-    async fn is_connected(&self, workload: &CapzCluster) -> Result<()> {
-        becomes_true(&self.env, workload, CONDITION).await?;
-        self.is_reachable(&workload.vnet(), &self.management.gateway_host())
-            .await?;
-        if workload.load_balancer() == LoadBalancer::Internal {
-            self.is_reachable(&self.management.vnet(), &workload.api_host()).await?;
-        }
-        Ok(())
-    }
-
-    async fn is_reachable(&self, vnet: &str, host: &str) -> Result<()> {
-        eventually(&format!("{host} is reachable"), SOON, || async {
-            let reachable = self.env.oracle().reachable(vnet, host).await?;
-            ensure!(reachable.ok, "{reachable:?}");
-            Ok(())
-        })
-        .await
-    }
-
-    /// The ledger of the management cluster.
-    async fn ledger(&self) -> Result<Value> {
-        let object = self.management.get(&self.env).await?;
-        let text = object.annotations().get(LEDGER).context("no ledger")?;
-        Ok(serde_json::from_str(text)?)
-    }
-
-    /// Waits until the management cluster has exactly these entries, and those of the ledger.
-    async fn has_entries(&self, expected: &[String]) -> Result<()> {
-        eventually("the entries are as desired", SOON, || async {
-            let mut names = self.management.entry_names(&self.env).await?;
-            names.sort();
-            let mut expected = expected.to_vec();
-            expected.sort();
-            let recorded: Vec<String> = self
-                .ledger()
-                .await?
-                .as_object()
-                .context("no map")?
-                .keys()
-                .cloned()
-                .collect();
-            ensure!(names == expected && recorded == expected, "{names:?}, {recorded:?}");
-            Ok(())
-        })
-        .await
-    }
-
-    /// Fails if Hyperlink's identities have written anything in Azure, or were denied anything.
-    async fn only_reads(&self) -> Result<()> {
-        let readers = [
-            IdentityType::WorkloadIdentity,
-            IdentityType::ServicePrincipal,
-            IdentityType::ServicePrincipalCertificate,
-            IdentityType::UserAssignedMsi,
-        ]
-        .map(IdentityType::client_id);
-        let journal = self.env.oracle().journal(0).await?;
-        let own: Vec<_> = journal
-            .iter()
-            .filter(|call| call.principal.as_deref().is_some_and(|one| readers.contains(&one)))
-            .collect();
-        ensure!(!own.is_empty(), "no call");
-        let bad: Vec<_> = own
-            .iter()
-            .filter(|call| call.method != "GET" || call.status == 403)
-            .collect();
-        ensure!(bad.is_empty(), "{bad:?}");
-        Ok(())
-    }
-
-    async fn stop(self) -> Result<()> {
-        self.dns.stop().await?;
-        self.capz.stop().await
-    }
-}
-
-fn workload(name: &str, identity: IdentityType) -> CapzCluster {
-    CapzCluster::workload(NAMESPACE, name, LoadBalancer::Internal).with_identity_type(identity)
-}
-
-fn entry(workload: &CapzCluster) -> String {
-    format!("{}-privateendpoint", workload.links()[0].name())
-}
 
 #[test]
 fn private_paths_lead_both_ways_and_end_with_their_cluster() {

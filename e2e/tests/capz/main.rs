@@ -1,10 +1,16 @@
 //! Clusters that Cluster API makes on Azure, on a real API server and the simulated Azure: the environment itself.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod bad_input;
+mod changes;
+mod disturbed;
 mod environment;
+mod fleet;
 mod gates;
+mod killed;
 mod kubeadm;
 mod lives;
+mod management_cluster;
 mod provider_configs;
 mod take_over;
 mod writers;
