@@ -3,6 +3,7 @@
 {{- include "hyperlink.checkTimes" .Values.settings -}}
 {{- include "hyperlink.checkPool" .Values.settings -}}
 {{- include "hyperlink.checkArguments" . -}}
+{{- include "hyperlink.checkRole" . -}}
 {{- $excluded := concat .Values.allowScopes.excludeNamespaces .Values.settings.excludeNamespace -}}
 {{- if has .Values.namespace $excluded -}}
 {{- fail (printf "at '/namespace': %s is excluded, and the release is for it alone" .Values.namespace) -}}
@@ -70,6 +71,10 @@
 {{- range list "bind" "secure" "cert-file" "key-file" -}}
 {{- $_ := set $own (printf "metrics-%s" .) "metrics" -}}
 {{- end -}}
+{{- range list "name" "namespace" -}}
+{{- $_ := set $own (printf "management-cluster-%s" .) (printf "capz.managementCluster.%s" .) -}}
+{{- end -}}
+{{- $_ := set $own "azure-cluster-gates" "capz.gates" -}}
 {{- $_ := set $own "credential" "azure.credential" -}}
 {{- $_ := set $own "shard" "shards" -}}
 {{- range keys .Values.settings -}}
@@ -82,6 +87,53 @@
 {{- end -}}
 {{- with get $own $flag -}}
 {{- fail (printf "at '/extraArgs/%d': --%s is for the value %s to say" $index $flag .) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* Role capz and the others have values of their own. One at its default is taken: it has no effect. */}}
+{{- define "hyperlink.checkRole" -}}
+{{- if include "hyperlink.capz" . -}}
+{{- $identities := "each AzureClusterIdentity says it for its clusters" -}}
+{{- $others := "it is of roles ho and cpo" -}}
+{{- $settings := dict "excludeNamespace" list "recordResync" "45m" "subscription" "" "resourceGroup" "" "alsoManage" list
+  "natPrefixLength" 28 "natAddressPool" "" "natSubnetId" "" "frontendMatch" "name" "aggregateConditions" false "awsRegion" ""
+  "awsCredentialsFile" "" "awsEndpointEc2" "" "awsEndpointElb" "" "awsEndpointRoute53" "" "awsEndpointSts" ""
+  "awsEndpointImds" "" "nlbMatch" "uid" -}}
+{{- with .Values -}}
+{{- range list
+  (list "" . (dict "shards" 1) "one process decides for all clusters")
+  (list "" . (dict "managementScopes" list) $others)
+  (list "/azure" .azure (dict "credential" "workload-identity" "clientId" "" "tenantId" "") $identities)
+  (list "/azure/secret" .azure.secret (dict "name" "" "key" "credentials") $identities)
+  (list "/aws" .aws (dict "tokenAudience" "" "instanceMetadata" false) $others)
+  (list "/aws/secret" .aws.secret (dict "name" "" "key" "credentials") $others)
+  (list "/allowScopes" .allowScopes (dict "hostedClusters" list "excludeNamespaces" list "configMap" "") $others)
+  (list "/crds" .crds (dict "install" false) $others)
+  (list "/settings" .settings (dict "platform" "azure") "its clusters are on Azure")
+  (list "/settings" .settings $settings $others) -}}
+{{- include "hyperlink.checkDefaults" (append . "capz") -}}
+{{- end -}}
+{{- end -}}
+{{- else -}}
+{{- $capz := "it is of role capz" -}}
+{{- range list
+  (list "/capz" .Values.capz (dict "gates" list "identityNamespaces" list "instanceMetadata" false) $capz)
+  (list "/capz/managementCluster" .Values.capz.managementCluster (dict "name" "" "namespace" "") $capz) -}}
+{{- include "hyperlink.checkDefaults" (append . $.Values.role) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* [path, values, {name: default}, why, role]: each of these values has to be its default. */}}
+{{- define "hyperlink.checkDefaults" -}}
+{{- $path := index . 0 -}}
+{{- $values := index . 1 -}}
+{{- $why := index . 3 -}}
+{{- $role := index . 4 -}}
+{{- range $name, $default := index . 2 -}}
+{{- if ne (get $values $name | toJson) (toJson $default) -}}
+{{- fail (printf "at '%s/%s': role %s does not take it: %s" $path $name $role $why) -}}
 {{- end -}}
 {{- end -}}
 {{- end }}

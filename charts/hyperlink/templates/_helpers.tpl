@@ -43,14 +43,24 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if has "aws" (splitList "," .Values.settings.platform) }}true{{ end -}}
 {{- end }}
 
-{{/* How the program proves to Azure who it is; empty without Azure. */}}
-{{- define "hyperlink.credential" -}}
-{{- if include "hyperlink.azure" . }}{{ .Values.azure.credential }}{{ end -}}
+{{/* Whether clusters of Cluster API are served. */}}
+{{- define "hyperlink.capz" -}}
+{{- if eq .Values.role "capz" }}true{{ end -}}
 {{- end }}
 
-{{/* Whether the webhook of Azure workload identity brings the token. */}}
+{{/* How the program proves to Azure who it is; empty without Azure, and for role capz, which calls as each cluster's identity. */}}
+{{- define "hyperlink.credential" -}}
+{{- if and (include "hyperlink.azure" .) (not (include "hyperlink.capz" .)) }}{{ .Values.azure.credential }}{{ end -}}
+{{- end }}
+
+{{/* Whether there is a federated token of the pod. */}}
+{{- define "hyperlink.federated" -}}
+{{- if or (include "hyperlink.capz" .) (eq (include "hyperlink.credential" .) "workload-identity") }}true{{ end -}}
+{{- end }}
+
+{{/* Whether the webhook of Azure workload identity brings it. */}}
 {{- define "hyperlink.webhook" -}}
-{{- if and (eq (include "hyperlink.credential" .) "workload-identity") (not .Values.azure.tokenFile) }}true{{ end -}}
+{{- if and (include "hyperlink.federated" .) (not .Values.azure.tokenFile) }}true{{ end -}}
 {{- end }}
 
 {{/* The flag of a setting: in front of each capital letter a dash. */}}
@@ -77,6 +87,9 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if not (has "ho" (splitList "," .Values.role)) -}}
 {{- $idle = concat $ofHo (list "nlbMatch" "aggregateConditions") -}}
 {{- end -}}
+{{- if include "hyperlink.capz" . -}}
+{{- $idle = concat $idle (list "excludeNamespace" "recordResync") -}}
+{{- end -}}
 {{- if not (include "hyperlink.azure" .) -}}
 {{- $idle = concat $idle $ofAzure -}}
 {{- end -}}
@@ -95,6 +108,13 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 {{- with include "hyperlink.credential" . }}
 "--credential={{ . }}"
+{{- end }}
+{{- if include "hyperlink.capz" . }}
+{{ printf "--management-cluster-name=%s" .Values.capz.managementCluster.name | quote }}
+{{ printf "--management-cluster-namespace=%s" .Values.capz.managementCluster.namespace | quote }}
+{{- range .Values.capz.gates }}
+{{ printf "--azure-cluster-gates=%s" . | quote }}
+{{- end }}
 {{- end }}
 "--probe-bind=0.0.0.0:8081"
 {{- with .Values.metrics }}
@@ -134,7 +154,8 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
 {{/* {"namespaced": […], "everywhere": […]}: the rules of the shipped roles by where they are bound. With one namespace,
-HostedClusters, their NodePools and Events, namespace kube-system and the infrastructure's name are elsewhere all the same. */}}
+HostedClusters, their NodePools and Events, namespace kube-system and the infrastructure's name are elsewhere all the same; and
+for role capz the management cluster, identities and the lease of the operator whose place it takes. */}}
 {{- define "hyperlink.rules" -}}
 {{- $namespaced := list -}}
 {{- $everywhere := list -}}
@@ -153,12 +174,15 @@ HostedClusters, their NodePools and Events, namespace kube-system and the infras
 {{- $files = append $files "files/role-cpo-many-aws.yaml" -}}
 {{- end -}}
 {{- end -}}
+{{- if and (eq $role "capz") $.Values.capz.gates -}}
+{{- $files = append $files "files/role-capz-gates.yaml" -}}
+{{- end -}}
 {{- if and (eq $role "ho") $.Values.settings.aggregateConditions -}}
 {{- $files = append $files "files/role-ho-aggregate.yaml" -}}
 {{- end -}}
 {{- range $files -}}
 {{- range ($.Files.Get . | fromYaml).rules -}}
-{{- $elsewhere := false -}}
+{{- $elsewhere := eq $role "capz" -}}
 {{- range .resources -}}
 {{- $elsewhere = or $elsewhere (and (eq $role "ho") (has . $ofHo)) -}}
 {{- end -}}

@@ -16,9 +16,11 @@
   value: {{ . | quote }}
 {{- end }}
 {{- end }}
-{{- if and .tokenFile (eq $credential "workload-identity") }}
+{{- if and .tokenFile (include "hyperlink.federated" $) }}
+{{- with .tenantId }}
 - name: AZURE_TENANT_ID
-  value: {{ .tenantId | quote }}
+  value: {{ . | quote }}
+{{- end }}
 - name: AZURE_FEDERATED_TOKEN_FILE
   value: {{ .tokenFile | quote }}
 {{- end }}

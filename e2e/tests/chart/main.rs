@@ -1,6 +1,7 @@
 //! The chart by the real helm: what it renders, what it refuses, what the API server accepts, and what runs with it.
 
 mod admission;
+mod capz;
 mod life;
 mod life_on_aws;
 mod monitors;

@@ -27,7 +27,7 @@ const OF_THE_CHART: [&str; 16] = [
     // The release's namespace, which the pod knows.
     "lease-namespace",
     "kubeconfig",
-    // Of role capz, which the chart does not install.
+    // Those of role capz are below `capz`.
     "management-cluster-name",
     "management-cluster-namespace",
     "azure-cluster-gates",

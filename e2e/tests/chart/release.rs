@@ -154,6 +154,7 @@ fn older_release_is_upgraded_rolled_back_and_uninstalled() {
 #[case::management_side_with_a_secret("ho-credentials-secret", "by-secret", &["ClusterRole hyperlink.by-secret", "Lease hyperlink-ho"], &["Role hyperlink.by-secret"])]
 #[case::guest_side_of_many("cpo-many", "of-many", &["ClusterRole hyperlink.of-many", "ConfigMap hyperlink-allow-scopes"], &["Role hyperlink.of-many"])]
 #[case::guest_side_of_many_on_aws("cpo-aws-many", "of-many-aws", &["ClusterRole hyperlink.of-many-aws", "ConfigMap hyperlink-allow-scopes", "Lease hyperlink-cpo-aws"], &["Role hyperlink.of-many-aws"])]
+#[case::clusters_of_cluster_api("capz-reference-defaults", "of-capz", &["ClusterRole hyperlink.of-capz", "Lease hyperlink-capz"], &["ValidatingAdmissionPolicy hyperlink.of-capz"])]
 #[case::guest_side_of_one(
     "cpo-one-control-plane",
     "clusters-example",

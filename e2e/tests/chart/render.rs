@@ -55,6 +55,8 @@ fn documents(rendered: &str) -> Result<Vec<Value>> {
 #[case::example_ho_aws_instance_role("ho-aws-instance-role", "hyperlink-ho", "hypershift")]
 #[case::example_cpo_aws_one_control_plane("cpo-aws-one-control-plane", "hyperlink", "clusters-example")]
 #[case::example_cpo_aws_many("cpo-aws-many", "cpo", "hyperlink")]
+#[case::example_capz("capz-reference-defaults", "hyperlink-capz", "giantswarm")]
+#[case::capz_one_namespace("capz-one-namespace", "capz", "hyperlink")]
 #[case::both_roles("both-roles", "hyperlink", "hyperlink")]
 #[case::both_platforms("both-platforms", "hyperlink", "hyperlink")]
 #[case::aws_private_endpoints("aws-private-endpoints", "ho", "hyperlink")]

@@ -50,7 +50,7 @@ fn examples_are_accepted_by_lint() {
             .with_context(|| file.display().to_string())?;
             count += 1;
         }
-        ensure!(count == 9, "{count} examples");
+        ensure!(count == 10, "{count} examples");
         render(&RIGHT).map(drop)
     };
     run().unwrap();
