@@ -1,6 +1,7 @@
 //! The releases of the chart and the objects that they refer to: values for the simulated Azure, and helm.
 
 mod aws;
+mod capz;
 
 use std::path::Path;
 
@@ -8,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 pub use self::aws::{BLUE_ROLE, InstalledOnAws};
+pub use self::capz::InstalledOnCapz;
 use crate::azure_sim::{CPO_CLIENT, HO_CLIENT};
 use crate::helm::{Helm, chart};
 use crate::hyperlink::{Hyperlink, Role};

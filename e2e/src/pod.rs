@@ -115,6 +115,15 @@ impl Pod {
     pub async fn start(&self, role: Role, logs: &Path) -> Result<Hyperlink> {
         Hyperlink::start_prepared(&self.program, role.as_str(), &self.name, logs).await
     }
+
+    /// As [`Pod::start`], for role `capz`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pod::start`].
+    pub async fn start_capz(&self, logs: &Path) -> Result<Hyperlink> {
+        Hyperlink::start_prepared(&self.program, "capz", &self.name, logs).await
+    }
 }
 
 /// The container's arguments, with other listen addresses: the ports of two Pods on one machine would be the same.

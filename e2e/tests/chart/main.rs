@@ -3,6 +3,7 @@
 mod admission;
 mod capz;
 mod life;
+mod life_of_capz;
 mod life_on_aws;
 mod monitors;
 mod program;
