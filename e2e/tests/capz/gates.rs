@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use kube::api::{Api, Patch};
 use serde_json::json;
 
-use crate::SOON;
+use crate::{SOON, has_event};
 
 const NAMESPACE: &str = "gates";
 const PAUSED: &str = "cluster.x-k8s.io/paused";
@@ -77,6 +77,7 @@ fn control_plane_begins_when_its_gates_are_open() {
         })
         .await?;
         is_paused(&env, &foreign, Some("true"), None).await?;
+        has_event(&env, NAMESPACE, "PauseNotOurs", "somebody else has paused").await?;
         ensure!(
             secrets.get_opt("foreign-ca").await?.is_none(),
             "a person's pause has ended"

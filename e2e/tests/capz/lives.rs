@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, NAMESPACE, entry, workload};
-use crate::{SOON, becomes_true, is_gone};
+use crate::{SOON, becomes_true, has_event, is_gone};
 
 #[test]
 fn private_paths_lead_both_ways_and_end_with_their_cluster() {
@@ -33,6 +33,12 @@ fn private_paths_lead_both_ways_and_end_with_their_cluster() {
         second.delete(&fleet.env, SOON).await?;
         is_gone(&fleet.env, &fleet.management.endpoint(&entry(second))).await?;
         fleet.has_entries(&[first, third].map(entry)).await?;
+        let of = format!(
+            "the entry for private endpoint {} of AzureCluster {NAMESPACE}/mc",
+            entry(second)
+        );
+        has_event(&fleet.env, NAMESPACE, "Created", &format!("{of} is added")).await?;
+        has_event(&fleet.env, NAMESPACE, "Deleted", &format!("{of} is removed")).await?;
         for cluster in [first, third, public] {
             fleet.is_connected(cluster).await?;
             cluster.delete(&fleet.env, SOON).await?;

@@ -20,6 +20,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use e2e::capz_cluster::CapzCluster;
 use e2e::{CapzEnv, eventually};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{Api, ListParams};
 use serde_json::Value;
 
 /// The longest time that a test waits for anything.
@@ -62,6 +64,24 @@ async fn is_gone(env: &CapzEnv, id: &str) -> Result<()> {
     eventually(&format!("{id} is gone"), SOON, || async {
         let found = env.oracle().resources(id).await?;
         ensure!(found.is_empty(), "{found:?}");
+        Ok(())
+    })
+    .await
+}
+
+/// Waits until an Event with this reason and text is in a namespace.
+async fn has_event(env: &CapzEnv, namespace: &str, reason: &str, text: &str) -> Result<()> {
+    let events: Api<Event> = Api::namespaced(env.client()?, namespace);
+    eventually(&format!("an Event {reason} has {text}"), SOON, || async {
+        let all = events.list(&ListParams::default()).await?.items;
+        let fits = |event: &Event| {
+            event.reason.as_deref() == Some(reason) && event.note.as_deref().is_some_and(|note| note.contains(text))
+        };
+        ensure!(
+            all.iter().any(fits),
+            "{:?}",
+            all.iter().map(|event| &event.note).collect::<Vec<_>>()
+        );
         Ok(())
     })
     .await

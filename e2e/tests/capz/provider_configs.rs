@@ -6,13 +6,12 @@ use e2e::capz_cluster::{CapzCluster, LoadBalancer};
 use e2e::capz_env::{FEDERATED_CLIENT, TENANT, WORKLOAD};
 use e2e::hyperlink::Hyperlink;
 use e2e::{CapzEnv, crds, eventually, scenario};
-use k8s_openapi::api::events::v1::Event;
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
+use kube::api::{Api, DeleteParams, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
-use crate::SOON;
+use crate::{SOON, has_event};
 
 const NAMESPACE: &str = "crossplane-one";
 const OTHER: &str = "crossplane-two";
@@ -42,24 +41,6 @@ async fn has_ids(env: &CapzEnv, name: &str, [client, subscription, tenant]: [&st
         let found = api.get_opt(name).await?.context("no ProviderConfig")?;
         ensure!(found.data["spec"] == expected, "{}", found.data);
         Ok(found)
-    })
-    .await
-}
-
-/// Waits until an Event with this reason and text is in a namespace.
-async fn has_event(env: &CapzEnv, namespace: &str, reason: &str, text: &str) -> Result<()> {
-    let events: Api<Event> = Api::namespaced(env.client()?, namespace);
-    eventually(&format!("an Event {reason} has {text}"), SOON, || async {
-        let all = events.list(&ListParams::default()).await?.items;
-        let fits = |event: &Event| {
-            event.reason.as_deref() == Some(reason) && event.note.as_deref().is_some_and(|note| note.contains(text))
-        };
-        ensure!(
-            all.iter().any(fits),
-            "{:?}",
-            all.iter().map(|event| &event.note).collect::<Vec<_>>()
-        );
-        Ok(())
     })
     .await
 }
