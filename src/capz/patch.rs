@@ -175,6 +175,14 @@ pub(super) fn remove(tokens: &[impl AsRef<str>]) -> PatchOperation {
     PatchOperation::Remove(RemoveOperation { path })
 }
 
+/// The merge patch that adds a finalizer to an object, or removes it, only while the object is as it was read.
+pub fn finalizer(object: &impl ResourceExt, name: &str, is_held: bool) -> Value {
+    let others = object.finalizers().iter().map(String::as_str);
+    let others = others.filter(|other| *other != name);
+    let all: Vec<&str> = others.chain(is_held.then_some(name)).collect();
+    json!({"metadata": {"finalizers": all, "resourceVersion": object.resource_version()}})
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

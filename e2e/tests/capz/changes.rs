@@ -198,15 +198,7 @@ async fn read_by_reference(fleet: &Fleet, cluster: &CapzCluster) -> Result<Value
 #[test]
 fn reference_that_comes_back_finds_what_it_would_have_made() {
     scenario(async {
-        let fleet = Fleet::start().await?;
-        let clusters = ["wc-1", "wc-2"].map(|name| workload(name, IdentityType::WorkloadIdentity));
-        for cluster in &clusters {
-            cluster.create(&fleet.env).await?;
-        }
-        let hyperlink = fleet.hyperlink("first").await?;
-        for cluster in &clusters {
-            fleet.is_connected(cluster).await?;
-        }
+        let (fleet, clusters, hyperlink) = Fleet::serving(["wc-1", "wc-2"]).await?;
         hyperlink.stop().await?;
         let all = || [&fleet.management, &clusters[0], &clusters[1]];
         let mut before = Vec::new();

@@ -34,6 +34,20 @@ impl Fleet {
         Ok(this)
     }
 
+    /// Starts everybody with private workload clusters of these names, which Hyperlink has connected.
+    pub(crate) async fn serving<const N: usize>(names: [&str; N]) -> Result<(Self, [CapzCluster; N], Hyperlink)> {
+        let this = Self::start().await?;
+        let clusters = names.map(|name| workload(name, IdentityType::WorkloadIdentity));
+        for cluster in &clusters {
+            cluster.create(&this.env).await?;
+        }
+        let hyperlink = this.hyperlink("first").await?;
+        for cluster in &clusters {
+            this.is_connected(cluster).await?;
+        }
+        Ok((this, clusters, hyperlink))
+    }
+
     /// Starts everybody before the management cluster is created.
     pub(crate) async fn without_management(load_balancer: LoadBalancer) -> Result<Self> {
         let env = CapzEnv::local(Preset::Fast).await?;

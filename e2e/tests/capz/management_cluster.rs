@@ -127,15 +127,7 @@ fn faults_of_the_management_cluster_drop_no_entry() {
 #[test]
 fn ledger_of_junk_is_written_again_by_the_connections() {
     scenario(async {
-        let fleet = Fleet::start().await?;
-        let clusters = ["wc-1", "wc-2"].map(|name| workload(name, IdentityType::WorkloadIdentity));
-        for cluster in &clusters {
-            cluster.create(&fleet.env).await?;
-        }
-        let hyperlink = fleet.hyperlink("first").await?;
-        for cluster in &clusters {
-            fleet.is_connected(cluster).await?;
-        }
+        let (fleet, clusters, hyperlink) = Fleet::serving(["wc-1", "wc-2"]).await?;
         let (ledger, subnets) = (fleet.ledger().await?, fleet.subnets().await?);
         let one = json!({entry(&clusters[0]): 5, entry(&clusters[1]): "a/b/c/d"}).to_string();
         for junk in ["", "{", "[1]", &one, &"[".repeat(20_000)] {

@@ -13,7 +13,6 @@ use kube::discovery::ApiResource;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Api, Resource, ResourceExt};
-use serde_json::json;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep};
 
@@ -25,6 +24,7 @@ use crate::api::markers::capz::PROVIDER_CONFIG_FINALIZER;
 use crate::api::{ClusterRef, held_by};
 use crate::capz::cluster::reference;
 use crate::capz::identity::named;
+use crate::capz::patch::finalizer;
 use crate::capz::provider_config::{
     IdsSource, ProviderConfigOwner, ProviderIds, has_ids, is_as_desired, manifest, not_owned, owner, source, taken,
 };
@@ -327,9 +327,7 @@ impl Provider {
         let Some(fresh) = self.same(cluster).await?.filter(is_held) else {
             return Ok((ReconcileResult::Ready, None));
         };
-        let finalizers = fresh.finalizers().iter().map(String::as_str);
-        let others = finalizers.filter(|name| *name != PROVIDER_CONFIG_FINALIZER).collect();
-        self.write_finalizers(&fresh, others).await?;
+        self.write_finalizer(&fresh, false).await?;
         Ok((ReconcileResult::Ready, None))
     }
 
@@ -357,14 +355,12 @@ impl Provider {
         if is_held(&fresh) {
             return Ok(());
         }
-        let finalizers = fresh.finalizers().iter().map(String::as_str);
-        let all = finalizers.chain([PROVIDER_CONFIG_FINALIZER]).collect();
-        self.write_finalizers(&fresh, all).await
+        self.write_finalizer(&fresh, true).await
     }
 
-    async fn write_finalizers(&self, fresh: &Cluster, all: Vec<&str>) -> Result<(), ReconcileError> {
+    async fn write_finalizer(&self, fresh: &Cluster, is_held: bool) -> Result<(), ReconcileError> {
         let api = self.clusters(&fresh.namespace().unwrap_or_default());
-        let patch = json!({"metadata": {"finalizers": all, "resourceVersion": fresh.resource_version()}});
+        let patch = finalizer(fresh, PROVIDER_CONFIG_FINALIZER, is_held);
         changing(api.patch(&fresh.name_any(), &self.runtime.patch_params(), &Patch::Merge(patch))).await?;
         self.runtime.metrics.kube_write(KubeResource::Cluster, KubeVerb::Patch);
         Ok(())

@@ -6,7 +6,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::api::Patch;
 use kube::{Resource, ResourceExt};
-use serde_json::json;
 use tokio::time::Instant;
 
 use super::addresses::{self, Found};
@@ -20,7 +19,7 @@ use crate::capz::condition;
 use crate::capz::entry::Change;
 use crate::capz::gateway::{self, Gateway};
 use crate::capz::links;
-use crate::capz::patch::patch;
+use crate::capz::patch::{finalizer, patch};
 use crate::capz::reason::{Problem, Reason};
 use crate::capz::status::{Endpoint, Published, Side, published};
 use crate::metrics::{KubeResource, KubeVerb, ReconcileResult};
@@ -85,8 +84,7 @@ async fn hold(cx: &Context, cluster: &AzureCluster) -> Result<(), ReconcileError
     else {
         return Ok(());
     };
-    let finalizers = fresh.finalizers().iter().map(String::as_str).chain([FINALIZER]);
-    write_finalizers(cx, &fresh, finalizers.collect()).await
+    write_finalizer(cx, &fresh, true).await
 }
 
 /// Lets a cluster go that is deleting, once the management cluster has nothing for it.
@@ -111,19 +109,14 @@ async fn release(cx: &Context, cluster: &AzureCluster) -> Reconciled {
     let Some(fresh) = same(cx, cluster).await?.filter(is_held) else {
         return Ok((ReconcileResult::Ready, None));
     };
-    let others = fresh
-        .finalizers()
-        .iter()
-        .map(String::as_str)
-        .filter(|name| *name != FINALIZER);
-    write_finalizers(cx, &fresh, others.collect()).await?;
+    write_finalizer(cx, &fresh, false).await?;
     tracing::info!("released");
     Ok((ReconcileResult::Ready, Some(resync)))
 }
 
-async fn write_finalizers(cx: &Context, fresh: &AzureCluster, all: Vec<&str>) -> Result<(), ReconcileError> {
+async fn write_finalizer(cx: &Context, fresh: &AzureCluster, is_held: bool) -> Result<(), ReconcileError> {
     let api = cx.api(&fresh.namespace().unwrap_or_default());
-    let patch = json!({"metadata": {"finalizers": all, "resourceVersion": fresh.resource_version()}});
+    let patch = finalizer(fresh, FINALIZER, is_held);
     changing(api.patch(&fresh.name_any(), &cx.runtime.patch_params(), &Patch::Merge(patch))).await?;
     cx.runtime
         .metrics
