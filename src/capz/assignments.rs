@@ -62,8 +62,8 @@ pub struct Assignments {
     pub ledger: Ledger,
     /// The desired entries of each workload cluster, by its UID.
     pub of: HashMap<String, Vec<EntryState>>,
-    /// The names of entries of our form that are nobody's.
-    pub unclaimed: Vec<String>,
+    /// The entries of our form that are nobody's, by position and name.
+    pub unclaimed: Vec<(Position, String)>,
     /// The clusters in the ledger that are not among the AzureClusters, of which it has to be read whether they exist.
     pub unknown: BTreeSet<Holder>,
 }
@@ -214,7 +214,7 @@ impl<'a> Assigning<'a> {
             Owner::Nobody => {
                 let connection = entry.connections().first().and_then(|one| one.name.as_deref());
                 if has_our_form(&entry.name, connection) {
-                    self.result.unclaimed.push(entry.name.clone());
+                    self.result.unclaimed.push((at, entry.name.clone()));
                 }
                 false
             }

@@ -90,11 +90,13 @@ fn write(
     operations
 }
 
-fn status(problem: Option<&Problem>) -> &'static str {
+/// The status of a condition with this problem, or none.
+pub fn status(problem: Option<&Problem>) -> &'static str {
     if problem.is_none() { "True" } else { "False" }
 }
 
-fn message(problem: Option<&Problem>) -> &str {
+/// The message of a condition with this problem, or none.
+pub fn message(problem: Option<&Problem>) -> &str {
     problem.map_or(READY, |problem| &problem.message)
 }
 

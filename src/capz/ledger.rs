@@ -2,6 +2,7 @@
 //! proof of ownership once a workload cluster is gone.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use super::cluster::{reference, uid};
 use super::entry::key;
@@ -48,6 +49,12 @@ impl Holder {
             cluster,
             uid: Some(uid).filter(|uid| !uid.is_empty())?.to_owned(),
         })
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.cluster, self.uid)
     }
 }
 
@@ -101,9 +108,7 @@ impl Ledger {
     /// The value of the annotation.
     pub fn text(&self) -> String {
         let items = self.0.iter();
-        let items: BTreeMap<_, _> = items
-            .map(|(name, holder)| (name, format!("{}/{}", holder.cluster, holder.uid)))
-            .collect();
+        let items: BTreeMap<_, _> = items.map(|(name, holder)| (name, holder.to_string())).collect();
         serde_json::to_string(&items).unwrap_or_default()
     }
 }

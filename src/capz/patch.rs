@@ -46,6 +46,11 @@ pub fn patch(cluster: &AzureCluster, changes: &[Change], ledger: Option<&Ledger>
     Patch(operations)
 }
 
+/// The patch by which a person can remove an entry; it fails if another one is at its position by then.
+pub fn removal(at: Position, name: &str) -> Patch {
+    Patch(vec![test_entry(at, "name", json!(name)), remove(&in_entry(at, &[]))])
+}
+
 /// The entry as it is added.
 fn body(entry: &DesiredEntry) -> Value {
     let mut body = json!({"name": entry.name, "manualApproval": entry.request_message.is_some(),

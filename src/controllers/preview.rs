@@ -98,8 +98,8 @@ pub struct ConditionChange {
     pub kind: &'static str,
     /// The condition as it is.
     pub is: Option<ConditionSummary>,
-    /// The condition as it would be.
-    pub would_be: ConditionSummary,
+    /// The condition as it would be; none if it would be removed.
+    pub would_be: Option<ConditionSummary>,
 }
 
 /// The content of a condition.
@@ -209,7 +209,7 @@ impl<C: ServedCloud> Preview<C> {
             self.conditions.push(ConditionChange {
                 kind: new.kind.as_str(),
                 is: conditions::get(cr.conditions(), new.kind).map(ConditionSummary::of),
-                would_be: ConditionSummary::of(condition),
+                would_be: Some(ConditionSummary::of(condition)),
             });
         }
         self.note(!self.fields.is_empty() || conditions_patch(cr, &dated).is_some());

@@ -39,7 +39,12 @@ pub struct Plan {
 /// Plans for the roles of this configuration, one after the other.
 pub async fn plan(config: &Config, object: &Object) -> anyhow::Result<Plan> {
     let namespace = &object.namespace;
-    if let Some(served) = config.scope.namespace.as_ref().filter(|served| *served != namespace) {
+    let served = config
+        .scope
+        .namespace
+        .as_ref()
+        .filter(|_| !is_management_cluster(config, object));
+    if let Some(served) = served.filter(|served| *served != namespace) {
         bail!("--namespace says that only {served} is served");
     }
     if roles::excluded(config).contains(namespace) {
@@ -66,6 +71,12 @@ pub async fn plan(config: &Config, object: &Object) -> anyhow::Result<Plan> {
         object: object.clone(),
         roles: previews,
     })
+}
+
+/// Whether this is the management cluster of role `capz`, which is served wherever it is.
+fn is_management_cluster(config: &Config, object: &Object) -> bool {
+    let own = config.capz.as_ref().map(|own| &own.management);
+    own.is_some_and(|own| own.namespace == object.namespace && own.name == object.name)
 }
 
 /// The platform of the object: the only one, or that of which a custom resource has the name.

@@ -1,12 +1,15 @@
 //! Prints a plan: as text for people, as JSON for programs.
 
+mod capz;
+
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::Plan;
-use crate::api::Role;
+use crate::api::{ClusterRef, Role};
+use crate::controllers::capz::preview::ClusterPreview;
 use crate::controllers::decision::Lifecycle;
-use crate::controllers::preview::{ConditionChange, ConditionSummary, Fact, Preview};
+use crate::controllers::preview::{ConditionChange, ConditionSummary, Fact, FinalizerChange, Preview};
 use crate::engine::cloud::{Cloud, ResourceKind};
 use crate::engine::plan::Step;
 use crate::telemetry::escape_control;
@@ -32,6 +35,20 @@ impl RolePlan {
             pending: preview.pending,
             unreadable: preview.unreadable,
             lines: lines(object, preview),
+            json: serde_json::to_value(preview)?,
+        })
+    }
+
+    /// What the reconciles of this AzureCluster would do.
+    ///
+    /// # Errors
+    /// It cannot be written as JSON.
+    pub fn of_cluster(object: &ClusterRef, preview: &ClusterPreview) -> serde_json::Result<Self> {
+        Ok(Self {
+            role: preview.role,
+            pending: preview.pending,
+            unreadable: preview.unreadable,
+            lines: capz::lines(object, preview),
             json: serde_json::to_value(preview)?,
         })
     }
@@ -67,9 +84,7 @@ fn lines<C: Cloud>(object: &impl ResourceExt, preview: &Preview<C>) -> Vec<Strin
     section(&mut lines, "Steps", decision.steps.iter().map(step));
     section(&mut lines, "Kubernetes", kubernetes(preview));
     section(&mut lines, "Conditions", preview.conditions.iter().map(condition));
-    if let (Some(seconds), Some(reason)) = (preview.requeue_after_seconds, preview.requeue_reason) {
-        lines.push(format!("The next reconcile would be due in {seconds} s: {reason}."));
-    }
+    lines.extend(requeue(preview.requeue_after_seconds, preview.requeue_reason));
     lines
 }
 
@@ -104,10 +119,7 @@ fn step<C: Cloud>(step: &Step<C>) -> String {
 }
 
 fn kubernetes<C: Cloud>(preview: &Preview<C>) -> impl Iterator<Item = String> {
-    let finalizers = preview
-        .finalizers
-        .iter()
-        .map(|change| format!("{} finalizer {} of the {}", change.verb, change.finalizer, change.kind));
+    let finalizers = preview.finalizers.iter().map(finalizer);
     let intent = preview.intent.iter().map(|intent| format!("record intent {intent}"));
     let fields = preview
         .fields
@@ -116,17 +128,28 @@ fn kubernetes<C: Cloud>(preview: &Preview<C>) -> impl Iterator<Item = String> {
     finalizers.chain(intent).chain(fields)
 }
 
+fn finalizer(change: &FinalizerChange) -> String {
+    format!("{} finalizer {} of the {}", change.verb, change.finalizer, change.kind)
+}
+
+fn requeue(seconds: Option<u64>, reason: Option<&str>) -> Option<String> {
+    let (seconds, reason) = (seconds?, reason?);
+    Some(format!("The next reconcile would be due in {seconds} s: {reason}."))
+}
+
 fn condition(change: &ConditionChange) -> String {
-    let would_be = summary(&change.would_be);
-    match &change.is {
-        Some(is) if *is == change.would_be => format!("{} stays {would_be}", change.kind),
-        Some(is) => format!("{} {} -> {would_be}", change.kind, summary(is)),
-        None => format!("{} none -> {would_be}", change.kind),
+    let [is, would_be] = [&change.is, &change.would_be].map(|one| one.as_ref().map_or("none".to_owned(), summary));
+    if change.is == change.would_be {
+        format!("{} stays {would_be}", change.kind)
+    } else {
+        format!("{} {is} -> {would_be}", change.kind)
     }
 }
 
 fn summary(summary: &ConditionSummary) -> String {
-    format!("{} {} ({})", summary.status, summary.reason, summary.message)
+    let words = [summary.status.as_str(), summary.reason.as_str()];
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    format!("{} ({})", words.join(" "), summary.message)
 }
 
 #[cfg(test)]

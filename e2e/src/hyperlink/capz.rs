@@ -1,8 +1,10 @@
 //! Runs the real executable as role `capz`.
 
+use std::path::Path;
+
 use anyhow::Result;
 
-use super::{Hyperlink, PATIENT_LEASE};
+use super::{Hyperlink, PATIENT_LEASE, Planned, planned};
 use crate::capz_cluster::CapzCluster;
 use crate::capz_env::CapzEnv;
 use crate::process::Program;
@@ -25,31 +27,62 @@ impl Hyperlink {
     ) -> Result<Self> {
         let account = roles::install_capz(env.control_plane(), identity_namespaces).await?;
         env.create_lease(roles::CAPZ_LEASE).await?;
-        let (kubeconfig, azure) = (account.path().to_string_lossy(), env.azure());
-        let ca_file = azure.ca_file.to_string_lossy();
-        let own = [
-            ("role", "capz"),
-            ("management-cluster-name", management.name()),
-            ("management-cluster-namespace", management.namespace()),
-            ("kubeconfig", &kubeconfig),
+        let kubeconfig = account.path().to_string_lossy();
+        let of_run = [
             ("lease-namespace", env.hyperlink_namespace()),
             ("metrics-bind", "127.0.0.1:0"),
-            ("log-format", "json"),
-            ("arm-endpoint", &azure.arm),
-            ("authority", &azure.authority),
-            ("audience", &azure.audience),
-            ("ca-file", &ca_file),
         ];
+        let own = shared(env, management, &kubeconfig).into_iter().chain(of_run);
         let given = |name: &str| flags.iter().any(|(flag, _)| *flag == name);
-        let own = own.into_iter().chain(PATIENT_LEASE).filter(|(flag, _)| !given(flag));
-        let program = Program::new(&crate::binaries::executable("hyperlink")?).without_our_environment();
+        let own = own.chain(PATIENT_LEASE).filter(|(flag, _)| !given(flag));
         let program = own
             .chain(flags.iter().copied())
-            .fold(program.arg("run"), |program, (flag, value)| program.flag(flag, value));
-        let program = program
-            .env("AZURE_FEDERATED_TOKEN_FILE", &azure.token_file)
-            .env("IDENTITY_ENDPOINT", &azure.managed_identity)
-            .env("IDENTITY_HEADER", "test");
+            .fold(program(env)?.arg("run"), |program, (flag, value)| {
+                program.flag(flag, value)
+            });
         Self::start_prepared(&program, "capz", name, env.dir()).await
     }
+}
+
+/// Runs `hyperlink plan` of role `capz` with these arguments.
+///
+/// # Errors
+///
+/// It cannot be started or does not end.
+pub async fn plan_capz(
+    env: &CapzEnv,
+    management: &CapzCluster,
+    kubeconfig: &Path,
+    arguments: &[&str],
+) -> Result<Planned> {
+    let kubeconfig = kubeconfig.to_string_lossy();
+    let program = arguments.iter().fold(program(env)?.arg("plan"), Program::arg);
+    let flags = shared(env, management, &kubeconfig).into_iter();
+    planned(&flags.fold(program, |program, (flag, value)| program.flag(flag, value))).await
+}
+
+/// The flags of every command of the role.
+fn shared<'a>(env: &'a CapzEnv, management: &'a CapzCluster, kubeconfig: &'a str) -> [(&'static str, &'a str); 9] {
+    let azure = env.azure();
+    [
+        ("role", "capz"),
+        ("management-cluster-name", management.name()),
+        ("management-cluster-namespace", management.namespace()),
+        ("kubeconfig", kubeconfig),
+        ("log-format", "json"),
+        ("arm-endpoint", &azure.arm),
+        ("authority", &azure.authority),
+        ("audience", &azure.audience),
+        ("ca-file", azure.ca_file.to_str().unwrap_or_default()),
+    ]
+}
+
+/// The executable, with what its Pod has to prove its identities.
+fn program(env: &CapzEnv) -> Result<Program> {
+    let azure = env.azure();
+    let program = Program::new(&crate::binaries::executable("hyperlink")?).without_our_environment();
+    Ok(program
+        .env("AZURE_FEDERATED_TOKEN_FILE", &azure.token_file)
+        .env("IDENTITY_ENDPOINT", &azure.managed_identity)
+        .env("IDENTITY_HEADER", "test"))
 }

@@ -11,6 +11,7 @@ mod killed;
 mod kubeadm;
 mod lives;
 mod management_cluster;
+mod plan;
 mod provider_configs;
 mod take_over;
 mod writers;

@@ -207,7 +207,7 @@ fn somebody_elses_entry_of_the_name_is_not_touched() {
     let found = assigned(&before, &[workload("wc")]);
     assert!(!found.writes(&before.cluster()), "{found:?}");
     assert_eq!(reasons(&found, "wc"), [Some(Reason::NotOurs)]);
-    assert_eq!(found.unclaimed, [NAME]);
+    assert_eq!(found.unclaimed, [(Position { subnet: 0, entry: 0 }, NAME.to_owned())]);
     assert_eq!(assigned(&before, &[workload("wc").deleting()]).changes, []);
 }
 

@@ -45,7 +45,7 @@ pub(super) async fn read(
         address: Address::Missing(problem),
         requeue: resync,
     };
-    let Some(id) = id(cluster, entry) else {
+    let Some(id) = id(cluster, &entry.name) else {
         let message = format!("private endpoint {} has no id that Azure takes", entry.name);
         return without(Problem::new(Reason::InvalidLinkName, message));
     };
@@ -97,7 +97,8 @@ fn result(found: &Address) -> IdentityResult {
     }
 }
 
-fn id(cluster: &AzureCluster, entry: &DesiredEntry) -> Option<ResourceId> {
+/// The id of the private endpoint of this name in the group of a cluster; none if Azure takes no such id.
+pub(super) fn id(cluster: &AzureCluster, name: &str) -> Option<ResourceId> {
     let (subscription, group) = (subscription(cluster)?, resource_group(cluster));
-    ResourceId::new(Kind::PrivateEndpoint, &subscription, &group, &[&entry.name]).ok()
+    ResourceId::new(Kind::PrivateEndpoint, &subscription, &group, &[name]).ok()
 }

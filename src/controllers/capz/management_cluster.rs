@@ -147,7 +147,7 @@ fn without_entries(management: &AzureCluster) -> AzureClusterSpec {
 }
 
 /// Reads of the clusters that only the ledger names whether they exist. A failed read keeps no other from being sent.
-async fn confirm_gone(cx: &Context, unknown: &BTreeSet<Holder>) {
+pub(super) async fn confirm_gone(cx: &Context, unknown: &BTreeSet<Holder>) {
     for holder in unknown.iter().take(MOST_UNKNOWN) {
         match cx.read(&holder.cluster).await {
             Ok(found) if found.as_ref().is_none_or(|found| uid(found) != holder.uid) => {

@@ -7,13 +7,16 @@
 
 mod addresses;
 mod control_planes;
+mod dry_run;
 mod event;
 mod identities;
 mod management_cluster;
+pub mod preview;
 mod provider_configs;
 mod provider_ids;
 pub mod reference_lease;
 mod shown;
+mod sides;
 mod watch;
 mod workload_cluster;
 
@@ -35,6 +38,7 @@ use crate::metrics::{ENDPOINT_ENTRY, KubeResource, KubeVerb, ObservedEntries};
 use crate::runtime::Runtime;
 use crate::runtime::call::{ReconcileError, changing, within};
 use crate::runtime::polls::Polls;
+pub use dry_run::dry_run;
 use identities::Identities;
 pub use identities::IdentitySettings;
 use reference_lease::ReferenceLease;
@@ -85,6 +89,29 @@ struct Decided {
 }
 
 impl Context {
+    /// A context in which nothing is decided yet; `clusters` and `identities` have what the API server shows.
+    fn new(
+        runtime: Runtime,
+        settings: Settings,
+        identities: Identities,
+        clusters: Store<AzureCluster>,
+        only: Option<String>,
+        wake: UnboundedSender<ObjectRef<AzureCluster>>,
+    ) -> Self {
+        Self {
+            runtime,
+            settings,
+            clusters,
+            identities,
+            polls: Polls::default(),
+            decided: Mutex::default(),
+            wake,
+            reference: ReferenceLease::default(),
+            only,
+            writing: tokio::sync::Mutex::default(),
+        }
+    }
+
     fn decided<T>(&self, with: impl FnOnce(&mut Decided) -> T) -> T {
         with(&mut self.decided.lock().unwrap_or_else(PoisonError::into_inner))
     }

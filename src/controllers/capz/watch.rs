@@ -1,6 +1,6 @@
 //! What the role watches: AzureClusters and their identities.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures::{Stream, TryStreamExt, future, stream};
 use kube::runtime::WatchStreamExt;
@@ -11,7 +11,6 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use super::control_planes::{self, Gatekeeper};
 use super::identities::{Identities, IdentitySettings};
 use super::provider_configs::{Provider, ProviderEvents};
-use super::reference_lease::ReferenceLease;
 use super::{Context, Decided, Settings, management_cluster, shown, workload_cluster};
 use crate::api::ClusterRef;
 use crate::api::capi::{AzureCluster, AzureClusterIdentity, Cluster};
@@ -20,7 +19,6 @@ use crate::capz::identity::named;
 use crate::controllers::watch::Heard;
 use crate::metrics::{Controller as Label, Watched};
 use crate::runtime::concurrency_limit::{ConcurrencyLimit, Requester};
-use crate::runtime::polls::Polls;
 use crate::runtime::watch::{Scope, Watchable, gone, pages, stored, twice};
 use crate::runtime::work_queue::{Action, WorkQueue};
 use crate::runtime::{Runtime, guard, reconcile};
@@ -58,18 +56,10 @@ pub async fn run(runtimes: [Runtime; 3], settings: Settings, identity_settings: 
         gates: settings.gates.clone(),
         azure_clusters: reader.clone(),
     };
-    let cx = Arc::new(Context {
-        runtime,
-        clusters: reader.clone(),
-        identities: Identities::new(identity_settings, known),
-        polls: Polls::default(),
-        decided: Mutex::default(),
-        wake,
-        reference: ReferenceLease::default(),
-        only: scope.namespace.clone(),
-        writing: tokio::sync::Mutex::default(),
-        settings,
-    });
+    let usable = Identities::new(identity_settings, known);
+    let only = scope.namespace.clone();
+    let cx = Context::new(runtime, settings, usable, reader.clone(), only, wake);
+    let cx = Arc::new(cx);
     shown::show(&cx);
     let queue = queue(&cx, clusters, identities, woken).reconcile_all_on(scope.changes());
     let reconciles = run_queue(&cx, queue, scope.clone());

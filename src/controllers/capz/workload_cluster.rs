@@ -8,20 +8,18 @@ use kube::api::Patch;
 use kube::{Resource, ResourceExt};
 use tokio::time::Instant;
 
-use super::addresses::{self, Found};
+use super::sides::{api_server, gateway_side};
 use super::{Context, MOST_TRIES, event};
 use crate::api::capi::AzureCluster;
 use crate::api::markers::capz::{CONDITION, FINALIZER};
-use crate::capz::address::Address;
-use crate::capz::assignments::{Assignments, EntryState, undecided};
+use crate::capz::assignments::{Assignments, undecided};
 use crate::capz::cluster::{Access, access, is_deleting, is_held, reference, uid};
 use crate::capz::condition;
 use crate::capz::entry::Change;
 use crate::capz::gateway::{self, Gateway};
-use crate::capz::links;
 use crate::capz::patch::{finalizer, patch};
 use crate::capz::reason::{Problem, Reason};
-use crate::capz::status::{Endpoint, Published, Side, published};
+use crate::capz::status::{Published, published};
 use crate::metrics::{KubeResource, KubeVerb, ReconcileResult};
 use crate::runtime::call::{ReconcileError, changing};
 use crate::runtime::requeue::Requeue;
@@ -44,9 +42,7 @@ pub(super) async fn reconcile(cx: &Context, cluster: &AzureCluster) -> Reconcile
         return release(cx, cluster).await;
     }
     let Some(management) = cx.management() else {
-        let message = format!("AzureCluster {} does not exist", cx.settings.management);
-        let problem = Problem::new(Reason::ManagementClusterMissing, message);
-        return block(cx, cluster, problem).await;
+        return block(cx, cluster, no_management_cluster(cx)).await;
     };
     if let Err(problem) = undecided(cluster, &management, cx.settings.cloud) {
         return block(cx, cluster, problem).await;
@@ -67,6 +63,12 @@ pub(super) async fn reconcile(cx: &Context, cluster: &AzureCluster) -> Reconcile
     let desired = published(&cluster, &api_server, &gateway);
     let result = publish(cx, &cluster, &desired).await?;
     Ok((result, Requeue::earliest(requeues)))
+}
+
+/// The problem that there is no management cluster.
+pub(super) fn no_management_cluster(cx: &Context) -> Problem {
+    let message = format!("AzureCluster {} does not exist", cx.settings.management);
+    Problem::new(Reason::ManagementClusterMissing, message)
 }
 
 /// Publishes a problem for which nothing else is done.
@@ -168,65 +170,6 @@ async fn report(cx: &Context, cluster: &AzureCluster, changes: &[Change]) {
     let events: Vec<_> = changes.iter().map(|change| event::changed(change, &of)).collect();
     changes.iter().for_each(|change| cx.count(change, &of));
     cx.runtime.events.emit(&[cluster.object_ref(&())], &events).await;
-}
-
-/// The way to the API server; none while its entries are not decided on yet.
-async fn api_server(
-    cx: &Context,
-    cluster: &AzureCluster,
-    management: &AzureCluster,
-    requeues: &mut Vec<Requeue>,
-) -> Option<Side> {
-    if access(cluster) != Ok(Access::Internal) {
-        return Some(Side::NotDesired);
-    }
-    let states = cx.decided(|decided| decided.of.get(uid(cluster)).cloned())?;
-    let desired = links::desired(cluster, management);
-    // Else it is decided on what the links were before.
-    if !states.iter().map(|state| &state.entry).eq(&desired.entries) {
-        return None;
-    }
-    let mut endpoints = Vec::new();
-    for EntryState {
-        entry,
-        problem,
-        is_there,
-        was_there,
-    } in states
-    {
-        let address = match problem {
-            Some(problem) => Address::Missing(problem),
-            None => {
-                let Found { address, requeue } = addresses::read(cx, cluster, management, (&entry, is_there)).await;
-                requeues.push(requeue);
-                address
-            }
-        };
-        endpoints.push(Endpoint {
-            name: entry.name,
-            was_there,
-            address,
-        });
-    }
-    Some(Side::Desired(endpoints, desired.problem))
-}
-
-/// The way to the gateway.
-async fn gateway_side(cx: &Context, cluster: &AzureCluster, gateway: Gateway, requeues: &mut Vec<Requeue>) -> Side {
-    match gateway {
-        Gateway::NotDesired(_) => Side::NotDesired,
-        Gateway::Blocked(problem) => Side::Undecided(problem),
-        Gateway::Desired { entry, is_there, .. } => {
-            let Found { address, requeue } = addresses::read(cx, cluster, cluster, (&entry, is_there)).await;
-            requeues.push(requeue);
-            let endpoint = Endpoint {
-                name: entry.name,
-                was_there: is_there,
-                address,
-            };
-            Side::Desired(vec![endpoint], None)
-        }
-    }
 }
 
 /// Writes annotations and condition, if they are not as desired.

@@ -4,8 +4,10 @@ use crate::api::{AzurePrivateLinkService, Reason, Role};
 use crate::azure::arm::id::ResourceId;
 use crate::azure::kinds::Kind;
 use crate::azure::plan::Why;
+use crate::capz::entry::Position;
 use crate::controllers::azure::{Decision, Preview};
-use crate::controllers::preview::{FieldChange, FinalizerChange};
+use crate::controllers::capz::preview::{EntryChange, UnclaimedEntry};
+use crate::controllers::preview::FieldChange;
 use crate::engine::plan::Verb;
 use crate::hypershift::problem::Problem;
 use crate::preview::Object;
@@ -49,7 +51,7 @@ fn at_rest() -> Preview {
     at_rest.conditions = vec![ConditionChange {
         kind: "AzurePrivateEndpointAvailable",
         is: Some(holds()),
-        would_be: holds(),
+        would_be: Some(holds()),
     }];
     at_rest.add_requeue(Requeue::new(Duration::from_secs(290), Requeue::RESYNC));
     at_rest
@@ -74,20 +76,20 @@ fn drifted() -> Preview {
             ConditionChange {
                 kind: "AzurePrivateEndpointAvailable",
                 is: Some(summary("True", "AzureSuccess", "Private Endpoint is available")),
-                would_be: summary(
+                would_be: Some(summary(
                     "False",
                     "Provisioning",
                     "private_endpoint private-router-pe is being replaced",
-                ),
+                )),
             },
             ConditionChange {
                 kind: "AzurePrivateDNSAvailable",
                 is: None,
-                would_be: summary(
+                would_be: Some(summary(
                     "False",
                     "WaitingForPrivateEndpoint",
                     "record_set api waits for the endpoint",
-                ),
+                )),
             },
         ],
         requeue_after_seconds: Some(15),
@@ -161,4 +163,68 @@ fn text_of_others_cannot_steer_the_terminal_or_add_lines() {
     let (clean, text) = (plan(vec![at_rest()]).text(), plan(vec![forged]).text());
     assert!(!text.contains('\u{1b}'));
     assert_eq!(text.lines().count(), clean.lines().count() + 1);
+}
+
+fn cluster_preview() -> ClusterPreview {
+    let service = "/subscriptions/s/resourceGroups/wc/providers/Microsoft.Network/privateLinkServices/link";
+    let mut preview = ClusterPreview::new(Lifecycle::Build);
+    preview.pending = true;
+    preview.add_fact("AzureCluster", "org/mc", "Internal");
+    preview.add_fact("private_endpoint", ENDPOINT, "private endpoint e is not there yet");
+    preview.entries = vec![EntryChange {
+        verb: "repair",
+        azure_cluster: "org/mc".to_owned(),
+        name: "e".to_owned(),
+        private_link_service: Some(service.to_owned()),
+        fields: vec!["location", "manualApproval"],
+    }];
+    preview.ledger = vec![FieldChange {
+        field: "e".to_owned(),
+        is: Value::Null,
+        would_be: json!("org/wc/uid"),
+    }];
+    preview.conditions = vec![ConditionChange {
+        kind: "GSPrivateLinksReady",
+        is: Some(summary("True", "", "all there")),
+        would_be: Some(summary(
+            "False",
+            "WaitingForEndpoint",
+            "private endpoint e is not there yet",
+        )),
+    }];
+    preview.add_requeue(Some(Requeue::new(Duration::from_secs(5), Requeue::READ_DUE)));
+    preview
+}
+
+fn cluster_plan(preview: &ClusterPreview) -> Plan {
+    let (namespace, name) = ("org".to_owned(), "wc".to_owned());
+    let of = ClusterRef {
+        namespace: namespace.clone(),
+        name: name.clone(),
+    };
+    Plan {
+        roles: vec![RolePlan::of_cluster(&of, preview).unwrap()],
+        object: Object { namespace, name },
+    }
+}
+
+#[test]
+fn workload_cluster_as_text_and_json() {
+    let plan = cluster_plan(&cluster_preview());
+    insta::assert_snapshot!(format!("{}{}", plan.text(), plan.json().unwrap()));
+}
+
+#[test]
+fn name_of_an_entry_cannot_end_the_command_for_a_shell() {
+    let name = "x'; rm -rf /; '";
+    let mut preview = cluster_preview();
+    let removal = crate::capz::patch::removal(Position { subnet: 0, entry: 1 }, name);
+    preview.unclaimed = vec![UnclaimedEntry {
+        name: name.to_owned(),
+        removal,
+    }];
+    let text = cluster_plan(&preview).text();
+    let command = text.lines().find_map(|line| line.split_once("kubectl ")).unwrap().1;
+    assert_eq!(command.matches('\'').count(), 2, "{command}");
+    assert!(command.contains(r"x\u0027; rm"), "{command}");
 }

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use super::AzureConnection;
+use crate::api::ClusterRef;
 use crate::config::Config;
 use crate::controllers::capz::reference_lease::{LeaseObserver, NAME};
 use crate::controllers::capz::{self, IdentitySettings, Settings};
 use crate::controllers::context::recorder;
 use crate::http::ReadinessItem;
+use crate::preview::{Object, RolePlan};
 use crate::roles::Foundation;
 use crate::runtime::Runtime;
 use crate::runtime::rate::Rates;
@@ -41,8 +43,30 @@ pub(super) async fn prepare(kube: &kube::Client, item: &ReadinessItem) {
 }
 
 pub(super) async fn run(foundation: &Foundation<'_>, azure: &AzureConnection, scope: Scope) -> anyhow::Result<()> {
-    let config = foundation.config;
-    let own = config.capz.as_ref().context("role capz has no settings")?;
+    let (settings, identities) = settings(foundation, azure)?;
+    let runtimes = [0; 3].map(|_| runtime(foundation));
+    capz::run(runtimes, settings, identities, scope).await;
+    Ok(())
+}
+
+pub(super) async fn dry_run(
+    foundation: &Foundation<'_>,
+    azure: &AzureConnection,
+    object: &Object,
+) -> anyhow::Result<RolePlan> {
+    let (settings, identities) = settings(foundation, azure)?;
+    let object = ClusterRef {
+        namespace: object.namespace.clone(),
+        name: object.name.clone(),
+    };
+    let only = foundation.config.scope.namespace.clone();
+    let preview = capz::dry_run(runtime(foundation), settings, identities, only, &object).await?;
+    let preview = preview.with_context(|| format!("there is no AzureCluster {object}"))?;
+    Ok(RolePlan::of_cluster(&object, &preview)?)
+}
+
+fn settings(foundation: &Foundation<'_>, azure: &AzureConnection) -> anyhow::Result<(Settings, IdentitySettings)> {
+    let own = foundation.config.capz.as_ref().context("role capz has no settings")?;
     let settings = Settings {
         management: own.management.clone(),
         cloud: azure.settings.cloud_name,
@@ -54,9 +78,7 @@ pub(super) async fn run(foundation: &Foundation<'_>, azure: &AzureConnection, sc
         gate: Arc::clone(&foundation.gate),
         federated_token_file: own.federated_token_file.clone(),
     };
-    let runtimes = [0; 3].map(|_| runtime(foundation));
-    capz::run(runtimes, settings, identities, scope).await;
-    Ok(())
+    Ok((settings, identities))
 }
 
 fn runtime(foundation: &Foundation<'_>) -> Runtime {

@@ -8,7 +8,6 @@ mod shown;
 
 use std::sync::Arc;
 
-use anyhow::bail;
 use kube::core::ApiResource;
 use tokio::time::Instant;
 
@@ -92,7 +91,7 @@ pub(super) async fn dry_run(
     match foundation.role {
         Role::Ho => ho::dry_run(foundation, azure, object).await,
         Role::Cpo => cpo::dry_run(foundation, azure, object).await,
-        Role::Capz => bail!("role capz has no plan"),
+        Role::Capz => capz::dry_run(foundation, azure, object).await,
     }
 }
 
