@@ -77,6 +77,8 @@ pub struct CapzCluster {
     location: String,
     links: Vec<PrivateLink>,
     identity: IdentityType,
+    /// The cluster whose AzureClusterIdentity it uses.
+    identity_of: String,
     azure_cluster_patch: Value,
     identity_patch: Value,
     cluster_patch: Value,
@@ -95,6 +97,7 @@ impl CapzCluster {
             location: LOCATION.to_owned(),
             links: Vec::new(),
             identity: IdentityType::WorkloadIdentity,
+            identity_of: name.to_owned(),
             azure_cluster_patch: json!({}),
             identity_patch: json!({}),
             cluster_patch: json!({}),
@@ -110,6 +113,14 @@ impl CapzCluster {
             LoadBalancer::Internal => this.with_links(1),
             LoadBalancer::Public => this,
         }
+    }
+
+    /// Uses the identity of another cluster of its namespace, which exists already.
+    #[must_use]
+    pub fn with_identity_of(mut self, other: &Self) -> Self {
+        self.identity = other.identity;
+        self.identity_of = other.name.clone();
+        self
     }
 
     /// Lies in another subscription.

@@ -107,16 +107,26 @@ pub async fn install_capz(control_plane: &ControlPlane, identity_namespaces: &[&
         apply(admin, file, "ClusterRole", "capz", NAMESPACE, "").await?;
     }
     for namespace in identity_namespaces {
-        let mut role = shipped("role-capz-secrets.yaml")?;
-        role["metadata"]["namespace"] = (*namespace).into();
-        let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
-            "metadata": {"name": "hyperlink-capz", "namespace": namespace},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role["metadata"]["name"]},
-            "subjects": [{"kind": "ServiceAccount", "namespace": NAMESPACE, "name": "capz"}]});
-        admin.apply_yaml(&format!("{role}\n---\n{binding}\n")).await?;
+        install_capz_in(admin, "role-capz-secrets.yaml", namespace).await?;
     }
     install_lease(admin, "capz", CAPZ_LEASE, NAMESPACE, "").await?;
     Ok(access)
+}
+
+/// Gives role `capz` the rights of a file in one namespace.
+///
+/// # Errors
+///
+/// As [`install`].
+pub async fn install_capz_in(access: &Access, file: &str, namespace: &str) -> Result<()> {
+    let mut role = shipped(file)?;
+    role["metadata"]["namespace"] = namespace.into();
+    let name = role["metadata"]["name"].clone();
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": name, "namespace": namespace},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "namespace": NAMESPACE, "name": "capz"}]});
+    access.apply_yaml(&format!("{role}\n---\n{binding}\n")).await.map(drop)
 }
 
 /// Gives a role the rights for the lease of this name.

@@ -8,6 +8,7 @@ pub mod address;
 pub mod assignments;
 pub mod cluster;
 pub mod condition;
+pub mod dropped;
 pub mod entry;
 pub mod gates;
 pub mod gateway;

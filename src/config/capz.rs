@@ -17,6 +17,8 @@ pub struct Capz {
     pub management: ClusterRef,
     /// The conditions for which new control planes wait, each once.
     pub gates: Vec<String>,
+    /// Whether objects of the Azure Service Operator are deleted whose entries were removed.
+    pub deletes_dropped: bool,
     /// The token of the process' Pod, with which workload identities are proven.
     pub federated_token_file: Option<PathBuf>,
 }
@@ -51,6 +53,7 @@ pub(super) fn capz(
     }
     Some(Capz {
         gates,
+        deletes_dropped: settings.delete_dropped_endpoints,
         management: ClusterRef { namespace, name },
         federated_token_file: environment.variable(TOKEN_FILE).map(Into::into),
     })

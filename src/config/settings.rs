@@ -322,6 +322,11 @@ pub(super) struct CapzSettings {
         value_delimiter = ','
     )]
     pub(super) azure_cluster_gates: Vec<String>,
+    /// Delete the PrivateEndpoint of the Azure Service Operator after its entry was removed from the management cluster's
+    /// AzureCluster, where CAPZ leaves it. Needs role-capz-delete.yaml. [unit: true or false]
+    #[arg(long, env = "HYPERLINK_DELETE_DROPPED_ENDPOINTS", value_name = "BOOLEAN", action = ArgAction::Set)]
+    #[arg(default_value = "false")]
+    pub(super) delete_dropped_endpoints: bool,
 }
 
 /// Format and filter of the log.

@@ -53,6 +53,11 @@ pub(super) fn rights(config: &Config, led: LedRole) -> anyhow::Result<Vec<Resour
             all.extend(of_rule(&rule, within));
         }
     }
+    if let Some((file, namespace)) = roles::local_rights(led.role, config) {
+        for rule in serde_saphyr::from_str::<RoleFile>(file)?.rules {
+            all.extend(of_rule(&rule, Some(namespace)));
+        }
+    }
     let leases = super::leases(config, led);
     for lease in leases
         .into_iter()

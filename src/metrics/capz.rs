@@ -32,6 +32,8 @@ pub(super) const ENTRIES: [&str; 3] = ["desired", "present", "unclaimed"];
 pub struct ObservedFleet {
     /// The entries of the management cluster.
     pub entries: ObservedEntries,
+    /// The private endpoints that are still in Azure long after their entries were removed.
+    pub left_behind: usize,
     /// The workload clusters to which the condition applies.
     pub clusters: Vec<ObservedCluster>,
     /// The identities that were used, by type and what came of their last use.
@@ -85,6 +87,13 @@ pub(super) fn gauges(sources: Arc<Sources>) -> Result<impl Collector> {
              those of them that are there, and those of Hyperlink's form that are no workload cluster's.",
             &["state"],
             entries,
+        )?
+        .gauge(
+            "hyperlink_capz_left_behind_endpoints",
+            "Private endpoints of the management cluster that are still in Azure 30 minutes after their entries were \
+             removed.",
+            &[],
+            |fleet| vec![(vec![], fleet.left_behind as f64)],
         )?
         .gauge(
             "hyperlink_capz_clusters",

@@ -75,6 +75,11 @@ pub fn rights(role: Role, platform: Platform, config: &Config) -> Vec<&'static s
     files
 }
 
+/// A shipped file with rights that the role needs in one namespace alone, and that namespace.
+pub fn local_rights(role: Role, config: &Config) -> Option<(&'static str, &str)> {
+    azure::capz::local_rights(config).filter(|_| role == Role::Capz)
+}
+
 /// Waits for what the role has to know before it leads, and reports what it waits for.
 pub async fn prepare(role: Role, cloud: CloudConnection, kube: &kube::Client, item: &ReadinessItem) -> PreparedCloud {
     match cloud {

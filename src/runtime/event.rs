@@ -40,6 +40,8 @@ pub enum What {
     ForeignPause,
     /// The ProviderConfig of a cluster's name is another cluster's.
     ProviderConfigTaken,
+    /// A private endpoint is still in Azure long after its entry was removed.
+    LeftBehind,
     /// This process waits for something. Written on its own pod.
     NotReady,
 }
@@ -65,6 +67,7 @@ impl What {
             What::Impaired => "Impaired",
             What::ForeignPause => "PauseNotOurs",
             What::ProviderConfigTaken => "ProviderConfigTaken",
+            What::LeftBehind => "LeftBehind",
             What::NotReady => "NotReady",
         }
     }
@@ -85,7 +88,7 @@ impl What {
             | What::ForeignPause
             | What::ProviderConfigTaken
             | What::Impaired => "Reconcile",
-            What::Released | What::Abandoned | What::Gone | What::Deleted => "Delete",
+            What::Released | What::Abandoned | What::Gone | What::Deleted | What::LeftBehind => "Delete",
             What::NotReady => "Wait",
         }
     }

@@ -75,6 +75,7 @@
 {{- $_ := set $own (printf "management-cluster-%s" .) (printf "capz.managementCluster.%s" .) -}}
 {{- end -}}
 {{- $_ := set $own "azure-cluster-gates" "capz.gates" -}}
+{{- $_ := set $own "delete-dropped-endpoints" "capz.deleteDroppedEndpoints" -}}
 {{- $_ := set $own "credential" "azure.credential" -}}
 {{- $_ := set $own "shard" "shards" -}}
 {{- range keys .Values.settings -}}
@@ -118,7 +119,8 @@
 {{- else -}}
 {{- $capz := "it is of role capz" -}}
 {{- range list
-  (list "/capz" .Values.capz (dict "gates" list "identityNamespaces" list "instanceMetadata" false) $capz)
+  (list "/capz" .Values.capz (dict "gates" list "identityNamespaces" list "instanceMetadata" false
+    "deleteDroppedEndpoints" false) $capz)
   (list "/capz/managementCluster" .Values.capz.managementCluster (dict "name" "" "namespace" "") $capz) -}}
 {{- include "hyperlink.checkDefaults" (append . $.Values.role) -}}
 {{- end -}}

@@ -115,6 +115,9 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- range .Values.capz.gates }}
 {{ printf "--azure-cluster-gates=%s" . | quote }}
 {{- end }}
+{{- if .Values.capz.deleteDroppedEndpoints }}
+"--delete-dropped-endpoints=true"
+{{- end }}
 {{- end }}
 "--probe-bind=0.0.0.0:8081"
 {{- with .Values.metrics }}

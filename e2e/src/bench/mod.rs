@@ -1,10 +1,11 @@
 //! The benchmark: one private hosted cluster's life on the executable that ships; failover to a standby; many custom
-//! resources; many clusters at once; a tenant's attack; the simulators under load; then the same of a cluster on AWS.
+//! resources; many clusters at once; a tenant's attack; the simulators under load; then the same of a cluster on AWS, and hundreds of Cluster API.
 //!
 //! It measures and prints; a missed goal is no failure.
 
 pub mod audit;
 mod aws;
+mod capz;
 mod crowd;
 pub mod figures;
 mod hundreds;
@@ -63,6 +64,8 @@ pub enum Part {
     /// A hundred clusters at once on AWS, each with a process of its own. It takes more than half an hour, so it runs
     /// only when asked for.
     AwsCrowd,
+    /// Hundreds of clusters of Cluster API. It takes a quarter of an hour, so it runs only when asked for.
+    Capz,
 }
 
 impl Part {
@@ -96,8 +99,10 @@ impl FromStr for Part {
             "awssim" => Self::Awssim,
             "aws" => Self::Aws,
             "aws-crowd" => Self::AwsCrowd,
+            "capz" => Self::Capz,
             _ => bail!(
-                "{text}: life, standby, objects, crowd, rest, restart, hundreds, tenant, armsim, awssim, aws or aws-crowd"
+                "{text}: life, standby, objects, crowd, rest, restart, hundreds, tenant, armsim, awssim, aws, aws-crowd \
+                 or capz"
             ),
         })
     }
@@ -169,6 +174,7 @@ async fn measure(part: Part, preset: Preset, program: &Path) -> Result<Report> {
         Part::Awssim => Report::of(load::run_aws().await?),
         Part::Aws => aws::run(preset, program).await?,
         Part::AwsCrowd => aws::run_crowd(preset, program).await?,
+        Part::Capz => capz::run(preset, program).await?,
     })
 }
 

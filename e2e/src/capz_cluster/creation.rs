@@ -48,18 +48,29 @@ impl CapzCluster {
     ///
     /// The API server refuses.
     pub async fn create_objects(&self, env: &CapzEnv) -> Result<()> {
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}});
-        env.apply_yaml(&namespace.to_string()).await?;
-        if let Some(secret) = self.secret(env) {
-            env.apply_yaml(&secret.to_string()).await?;
+        if self.identity_of == self.name {
+            self.create_identity(env).await?;
         }
-        env.apply_yaml(&self.identity().to_string()).await?;
         let owner = self.create_cluster(env).await?;
         env.apply_yaml(&self.azure_cluster(&owner).to_string()).await?;
         if crds::capi::are_real() {
             env.apply_yaml(&self.machine_template().to_string()).await?;
         }
         env.apply_yaml(&self.control_plane(&owner).to_string()).await?;
+        Ok(())
+    }
+
+    /// Creates its namespace, and its identity alone.
+    ///
+    /// # Errors
+    ///
+    /// The API server refuses.
+    pub async fn create_identity(&self, env: &CapzEnv) -> Result<()> {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}});
+        let objects = [namespace].into_iter().chain(self.secret(env)).chain([self.identity()]);
+        for object in objects {
+            env.apply_yaml(&object.to_string()).await?;
+        }
         Ok(())
     }
 

@@ -60,7 +60,7 @@ impl CapzCluster {
         let subnet = |name: &str, role: &str, prefix: &str| json!({"name": name, "role": role, "cidrBlocks": [prefix]});
         let spec = json!({
             "azureEnvironment": "AzurePublicCloud",
-            "identityRef": {"kind": "AzureClusterIdentity", "name": self.name, "namespace": self.namespace},
+            "identityRef": {"kind": "AzureClusterIdentity", "name": self.identity_of, "namespace": self.namespace},
             "location": self.location,
             "networkSpec": {
                 "apiServerLB": self.api_server_load_balancer(),

@@ -25,6 +25,22 @@ impl Hyperlink {
         name: &str,
         flags: &[(&str, &str)],
     ) -> Result<Self> {
+        let executable = crate::binaries::executable("hyperlink")?;
+        Self::start_capz_program(&executable, env, (management, identity_namespaces), name, flags).await
+    }
+
+    /// Starts the executable at this path as [`Hyperlink::start_capz`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Hyperlink::start_capz`].
+    pub async fn start_capz_program(
+        executable: &Path,
+        env: &CapzEnv,
+        (management, identity_namespaces): (&CapzCluster, &[&str]),
+        name: &str,
+        flags: &[(&str, &str)],
+    ) -> Result<Self> {
         let account = roles::install_capz(env.control_plane(), identity_namespaces).await?;
         env.create_lease(roles::CAPZ_LEASE).await?;
         let kubeconfig = account.path().to_string_lossy();
@@ -37,7 +53,7 @@ impl Hyperlink {
         let own = own.chain(PATIENT_LEASE).filter(|(flag, _)| !given(flag));
         let program = own
             .chain(flags.iter().copied())
-            .fold(program(env)?.arg("run"), |program, (flag, value)| {
+            .fold(program(executable, env).arg("run"), |program, (flag, value)| {
                 program.flag(flag, value)
             });
         Self::start_prepared(&program, "capz", name, env.dir()).await
@@ -56,7 +72,8 @@ pub async fn plan_capz(
     arguments: &[&str],
 ) -> Result<Planned> {
     let kubeconfig = kubeconfig.to_string_lossy();
-    let program = arguments.iter().fold(program(env)?.arg("plan"), Program::arg);
+    let program = program(&crate::binaries::executable("hyperlink")?, env).arg("plan");
+    let program = arguments.iter().fold(program, Program::arg);
     let flags = shared(env, management, &kubeconfig).into_iter();
     planned(&flags.fold(program, |program, (flag, value)| program.flag(flag, value))).await
 }
@@ -77,12 +94,12 @@ fn shared<'a>(env: &'a CapzEnv, management: &'a CapzCluster, kubeconfig: &'a str
     ]
 }
 
-/// The executable, with what its Pod has to prove its identities.
-fn program(env: &CapzEnv) -> Result<Program> {
+/// An executable, with what its Pod has to prove its identities.
+fn program(executable: &Path, env: &CapzEnv) -> Program {
     let azure = env.azure();
-    let program = Program::new(&crate::binaries::executable("hyperlink")?).without_our_environment();
-    Ok(program
+    Program::new(executable)
+        .without_our_environment()
         .env("AZURE_FEDERATED_TOKEN_FILE", &azure.token_file)
         .env("IDENTITY_ENDPOINT", &azure.managed_identity)
-        .env("IDENTITY_HEADER", "test"))
+        .env("IDENTITY_HEADER", "test")
 }

@@ -50,9 +50,14 @@ impl Fleet {
 
     /// Starts everybody before the management cluster is created.
     pub(crate) async fn without_management(load_balancer: LoadBalancer) -> Result<Self> {
+        Self::beside(Settings::FORK, load_balancer).await
+    }
+
+    /// Likewise, with an edition of CAPZ.
+    pub(crate) async fn beside(capz: Settings, load_balancer: LoadBalancer) -> Result<Self> {
         let env = CapzEnv::local(Preset::Fast).await?;
         let management = CapzCluster::management(NAMESPACE, "mc", load_balancer);
-        let capz = Capz::start(&env, &[NAMESPACE], Settings::FORK).await?;
+        let capz = Capz::start(&env, &[NAMESPACE], capz).await?;
         let dns = DnsOperator::start(&env, &management, &[NAMESPACE]).await?;
         Ok(Self {
             capz,

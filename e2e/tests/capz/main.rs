@@ -4,6 +4,7 @@
 mod bad_input;
 mod changes;
 mod disturbed;
+mod dropped;
 mod environment;
 mod fleet;
 mod gates;

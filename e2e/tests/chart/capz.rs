@@ -39,9 +39,9 @@ const OF_IDENTITIES: &str = "role capz does not take it: each AzureClusterIdenti
     r#"capz.identityNamespaces=["Org"]"#,
     "at '/capz/identityNamespaces/0': 'Org' does not match pattern"
 )]
-#[case::flag_that_is_not_there_yet(
-    "capz.deleteDroppedEndpoints=true",
-    "at '/capz': additional properties 'deleteDroppedEndpoints' not allowed"
+#[case::flag_of_dropped_endpoints(
+    r#"extraArgs=["--delete-dropped-endpoints=true"]"#,
+    "at '/extraArgs/0': --delete-dropped-endpoints is for the value capz.deleteDroppedEndpoints to say"
 )]
 #[case::shards(
     "shards=2",

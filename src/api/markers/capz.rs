@@ -13,11 +13,17 @@ pub const LEDGER: &str = "hyperlink.hypershift.openshift.io/capz-endpoints";
 /// Source: <https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations>
 pub const LONGEST_LEDGER: usize = 200 * 1024;
 
+/// On the AzureCluster of the management cluster: the private endpoints whose entries were removed, which may still be in
+/// Azure, each with the time of that (JSON).
+pub const DROPPED_ENDPOINTS: &str = "hyperlink.hypershift.openshift.io/capz-dropped-endpoints";
+/// The most bytes of the ledger and of these together.
+pub const LONGEST_RECORDS: usize = 220 * 1024;
+
 /// The most links of a cluster that are served; a load balancer has 8 Private Link Services at most.
 pub const MOST_LINKS: usize = 16;
 
 /// The annotations of AzureClusters that are read.
-pub const READ_ANNOTATIONS: [&str; 3] = [API_SERVER_ADDRESS, GATEWAY_ADDRESS, LEDGER];
+pub const READ_ANNOTATIONS: [&str; 4] = [API_SERVER_ADDRESS, GATEWAY_ADDRESS, LEDGER, DROPPED_ENDPOINTS];
 
 /// On objects of Cluster API: its controllers leave the object alone.
 pub const PAUSED: &str = "cluster.x-k8s.io/paused";

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
@@ -9,10 +10,12 @@ use tokio::time::Instant;
 
 use super::{BETWEEN_WRITES, Context, MOST_TRIES, changed, event, shown};
 use crate::api::capi::{AzureCluster, AzureClusterSpec};
+use crate::api::markers::capz::DROPPED_ENDPOINTS;
 use crate::capz::assignments::{Assignments, assign};
 use crate::capz::cluster::uid;
+use crate::capz::dropped::DroppedEndpoints;
 use crate::capz::ledger::{Holder, Ledger};
-use crate::capz::patch::patch;
+use crate::capz::patch::{Annotation, patch};
 use crate::metrics::{ManagementWrite, ReconcileResult};
 use crate::runtime::call::ReconcileError;
 use crate::runtime::event::Event;
@@ -67,8 +70,10 @@ async fn write(cx: &Context) -> Result<Assignments, ReconcileError> {
         if !assigned.writes(&management) {
             return Ok(assigned);
         }
-        let ledger = (assigned.ledger != Ledger::read(&management)).then_some(&assigned.ledger);
-        let patch = patch(&management, &assigned.changes, ledger, &[]);
+        let before = Ledger::read(&management);
+        let ledger = (assigned.ledger != before).then_some(&assigned.ledger);
+        let dropped = dropped(&management, &before, &assigned);
+        let patch = patch(&management, &assigned.changes, ledger, dropped.as_slice());
         let written = cx.patch(&management, patch).await;
         cx.decided(|decided| decided.written = Some(Instant::now()));
         cx.runtime.metrics.management_cluster_written(match &written {
@@ -86,6 +91,14 @@ async fn write(cx: &Context) -> Result<Assignments, ReconcileError> {
             Err(error) => return Err(error),
         }
     }
+}
+
+/// The record of private endpoints whose entries are removed, if these assignments change it.
+fn dropped(management: &AzureCluster, before: &Ledger, assigned: &Assignments) -> Option<Annotation> {
+    let recorded = DroppedEndpoints::read(management);
+    let ledgers = (before, &assigned.ledger);
+    let after = recorded.clone().after(ledgers, &assigned.changes, Timestamp::now());
+    (after != recorded).then(|| (DROPPED_ENDPOINTS, after.text()))
 }
 
 /// Writes Events of the changes on the workload clusters that they are for and on the management cluster, and counts

@@ -7,6 +7,7 @@
 
 mod addresses;
 mod control_planes;
+mod dropped_endpoints;
 mod dry_run;
 mod event;
 mod identities;
@@ -53,6 +54,8 @@ pub struct Settings {
     pub cloud: &'static str,
     /// The conditions of an AzureCluster for which a new control plane waits.
     pub gates: Vec<String>,
+    /// Whether objects of the Azure Service Operator are deleted whose entries were removed.
+    pub deletes_dropped: bool,
 }
 
 /// What all reconciles of the role work with.
@@ -84,6 +87,8 @@ struct Decided {
     written: Option<Instant>,
     /// How many entries the management cluster had with it.
     entries: ObservedEntries,
+    /// How many private endpoints are still in Azure long after their entries were removed.
+    left_behind: usize,
     /// What every workload cluster depends on.
     management: Option<AzureClusterSpec>,
 }

@@ -31,6 +31,7 @@ fn observed(cx: &Context) -> ObservedFleet {
     });
     ObservedFleet {
         entries: cx.decided(|decided| decided.entries),
+        left_behind: cx.decided(|decided| decided.left_behind),
         clusters: clusters.map(|cluster| observed_cluster(cluster, now)).collect(),
         identities: cx.identities.by_result(),
     }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use super::control_planes::{self, Gatekeeper};
 use super::identities::{Identities, IdentitySettings};
 use super::provider_configs::{Provider, ProviderEvents};
-use super::{Context, Decided, Settings, management_cluster, shown, workload_cluster};
+use super::{Context, Decided, Settings, dropped_endpoints, management_cluster, shown, workload_cluster};
 use crate::api::ClusterRef;
 use crate::api::capi::{AzureCluster, AzureClusterIdentity, Cluster};
 use crate::capz::cluster::{is_deleting, is_held};
@@ -76,12 +76,14 @@ pub async fn run(runtimes: [Runtime; 3], settings: Settings, identity_settings: 
         identities: of_users,
     };
     let provider = Provider::new(of_provider, Arc::clone(&cx)).run(events, scope.clone());
+    let dropped = dropped_endpoints::follow(&cx);
     let gates = async {
         if !keeper.gates.is_empty() {
             control_planes::run(keeper, scope, again, (core, gates_events)).await;
         }
     };
     let controllers = async { tokio::join!(reconciles, provider, gates) };
+    let follows = async { tokio::join!(follows, dropped) };
     future::select(Box::pin(controllers), Box::pin(follows)).await;
 }
 

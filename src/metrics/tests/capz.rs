@@ -22,6 +22,7 @@ pub(super) fn fleet() -> ObservedFleet {
             present: 2,
             unclaimed: 1,
         },
+        left_behind: 4,
         clusters: vec![
             cluster("ready", None, 5),
             cluster("waits", Some(Reason::LinksNotReady), 60),
@@ -52,6 +53,7 @@ fn clusters_entries_and_identities_are_counted() {
         r#"hyperlink_capz_entries{state="desired"} 3"#,
         r#"hyperlink_capz_entries{state="present"} 2"#,
         r#"hyperlink_capz_entries{state="unclaimed"} 1"#,
+        "hyperlink_capz_left_behind_endpoints 4",
         r#"hyperlink_capz_clusters{reason="Ready"} 1"#,
         r#"hyperlink_capz_clusters{reason="LinksNotReady"} 1"#,
         r#"hyperlink_capz_cluster_not_ready_age_seconds{cluster_namespace="org",name="waits",reason="LinksNotReady"} 60"#,

@@ -21,12 +21,20 @@ use crate::runtime::watch::Scope;
 const RIGHTS: &str = include_str!("../../../charts/hyperlink/files/role-capz.yaml");
 const RIGHTS_TO_PAUSE: &str = include_str!("../../../charts/hyperlink/files/role-capz-gates.yaml");
 
+const RIGHTS_TO_DELETE: &str = include_str!("../../../charts/hyperlink/files/role-capz-delete.yaml");
+
 pub(super) fn rights(config: &Config) -> Vec<&'static str> {
     let has_gates = config.capz.as_ref().is_some_and(|own| !own.gates.is_empty());
     [RIGHTS]
         .into_iter()
         .chain(has_gates.then_some(RIGHTS_TO_PAUSE))
         .collect()
+}
+
+/// The file with the rights that are needed in one namespace alone, and that namespace.
+pub(in crate::roles) fn local_rights(config: &Config) -> Option<(&'static str, &str)> {
+    let own = config.capz.as_ref().filter(|own| own.deletes_dropped)?;
+    Some((RIGHTS_TO_DELETE, &own.management.namespace))
 }
 
 /// Waits until no other operator leads.
@@ -71,6 +79,7 @@ fn settings(foundation: &Foundation<'_>, azure: &AzureConnection) -> anyhow::Res
         management: own.management.clone(),
         cloud: azure.settings.cloud_name,
         gates: own.gates.clone(),
+        deletes_dropped: own.deletes_dropped,
     };
     let identities = IdentitySettings {
         cloud: azure.settings.cloud.clone(),

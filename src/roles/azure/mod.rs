@@ -1,6 +1,6 @@
 //! Platform `azure`: HyperShift's private clusters on Azure.
 
-mod capz;
+pub(super) mod capz;
 mod cpo;
 mod ho;
 mod management_cluster;
