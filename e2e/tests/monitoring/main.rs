@@ -4,6 +4,8 @@
 mod aws;
 #[path = "calls.rs"]
 mod calls;
+#[path = "capz.rs"]
+mod capz;
 #[path = "dashboard.rs"]
 mod dashboard;
 #[path = "demo.rs"]

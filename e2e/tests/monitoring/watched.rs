@@ -13,7 +13,7 @@ use crate::prometheus::Prometheus;
 use crate::rules::shortened;
 
 /// The jobs, one for each role.
-const JOBS: [&str; 2] = ["ho", "cpo"];
+const JOBS: [&str; 3] = ["ho", "cpo", "capz"];
 
 /// A Prometheus whose targets the test sets.
 pub(crate) struct Watched {
