@@ -1,6 +1,7 @@
 //! The documents against the code: links lead somewhere, RUNBOOK.md has what can happen and no more, tables are
 //! complete, policies fit, lines are not too long.
 
+mod capz;
 mod lines;
 mod links;
 mod policies;

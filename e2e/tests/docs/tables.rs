@@ -7,18 +7,18 @@ use regex::Regex;
 
 use crate::source::product;
 
-fn read(path: &str) -> Result<String> {
+pub(crate) fn read(path: &str) -> Result<String> {
     std::fs::read_to_string(e2e::repository().join(path)).with_context(|| path.to_owned())
 }
 
 /// The first group of each match.
-fn all(pattern: &str, text: &str) -> Result<BTreeSet<String>> {
+pub(crate) fn all(pattern: &str, text: &str) -> Result<BTreeSet<String>> {
     let pattern = Regex::new(pattern)?;
     Ok(pattern.captures_iter(text).map(|found| found[1].to_owned()).collect())
 }
 
 /// The text between `start` and the next `end`.
-fn between<'a>(text: &'a str, start: &str, end: &str) -> Result<&'a str> {
+pub(crate) fn between<'a>(text: &'a str, start: &str, end: &str) -> Result<&'a str> {
     let (_, rest) = text.split_once(start).with_context(|| format!("no {start:?}"))?;
     let (inside, _) = rest.split_once(end).with_context(|| format!("no {end:?}"))?;
     Ok(inside)
