@@ -12,10 +12,13 @@ use e2e::hyperlink::Hyperlink;
 use e2e::runbook::{quotes_line, quotes_samples_of};
 use e2e::shared_env::SOON;
 use e2e::{CapzEnv, eventually, scenario};
+use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
+use crate::dashboard::{Chosen, Dashboard};
+use crate::demo::{OF_CAPZ, over_the_life};
 use crate::processes::has_logged;
 use crate::rules::{all_resolve, fire, resolve};
 use crate::watched::Watched;
@@ -155,6 +158,7 @@ async fn writes_are_refused(fleet: &Fleet, refused: bool) -> Result<()> {
 fn alerts_fire_while_clusters_have_no_path_and_no_longer() {
     scenario(async {
         let fleet = Fleet::start().await?;
+        let begin = Timestamp::now().as_second();
         let usual = fleet.create("usual", true).await?;
         let taken = CapzCluster::workload(WORKLOAD, "taken", LoadBalancer::Internal);
         let foreign = foreign_entry(&fleet, &taken);
@@ -185,7 +189,28 @@ fn alerts_fire_while_clusters_have_no_path_and_no_longer() {
             .await?;
         }
         all_resolve(&fleet.watched.prometheus).await?;
+        row_of_capz_shows_all(&fleet, begin).await?;
         fleet.hyperlink.stop().await?;
         fleet.capz.stop().await
     });
+}
+
+/// Fails unless each panel of the dashboard's row for Cluster API has shown something since `begin`.
+async fn row_of_capz_shows_all(fleet: &Fleet, begin: i64) -> Result<()> {
+    let chosen = [
+        ("job", ".*"),
+        // None is there to choose.
+        ("control_plane", ""),
+        ("__range", "15s"),
+        ("__rate_interval", "15s"),
+    ];
+    let chosen: Chosen = chosen.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let mut queries = Dashboard::read()?.queries(&chosen)?;
+    queries.retain(|query| query.text.contains(OF_CAPZ));
+    ensure!(queries.len() == 5, "{queries:?}");
+    for query in queries {
+        let shown = over_the_life(&fleet.watched.prometheus, &query, begin).await?;
+        ensure!(shown.iter().any(|value| *value != 0.0), "{query:?} shows {shown:?}");
+    }
+    Ok(())
 }

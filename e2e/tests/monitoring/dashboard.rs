@@ -13,6 +13,7 @@ use e2e::{repository, scenario};
 use regex::{Captures, Regex};
 use serde_json::Value;
 
+use crate::demo::OF_CAPZ;
 use crate::prometheus::{Prometheus, program};
 use crate::succeeds;
 
@@ -187,7 +188,8 @@ fn path_counts_once_whoever_reports_it() {
         let queries = Dashboard::read()?.queries(&chosen)?;
         let fixture = std::fs::read_to_string(repository().join("e2e/fixtures/dashboard_test.yaml"))?;
         let mut tests: Value = serde_saphyr::from_str(&fixture)?;
-        for query in queries.iter().filter(|query| query.text.contains("hyperlink_object_")) {
+        let is_tested_here = |query: &&Query| query.text.contains("hyperlink_object_") || query.text.contains(OF_CAPZ);
+        for query in queries.iter().filter(is_tested_here) {
             let is_tested = fixture.contains(&format!("{} {}", query.panel, query.name));
             ensure!(is_tested, "nothing tests {query:?}");
         }

@@ -57,6 +57,9 @@ const ONE_SIDED: [(&str, &str, &str); 2] = [
 /// What the metrics of AWS begin with: the demo has Azure alone.
 pub(crate) const OF_AWS: &str = "hyperlink_aws_";
 
+/// What the metrics of role `capz` begin with, which the demo does not run.
+pub(crate) const OF_CAPZ: &str = "hyperlink_capz_";
+
 /// Queries of the present that are empty while the faults last, and why.
 const NOT_NOW: [(&str, &str, &str); 1] = [("State", "B", "the cluster stays")];
 
@@ -100,7 +103,8 @@ async fn shows_all(dashboard: &Dashboard, prometheus: &Prometheus, begin: i64, c
             list.iter().any(|(panel, is, _)| *panel == query.panel && *is == name)
         };
         let is_one_sided = matches!(choice, Choice::These([only]) if named(&ONE_SIDED, only));
-        let empty = is_one_sided || query.text.contains(OF_AWS);
+        let is_of_others = [OF_AWS, OF_CAPZ].iter().any(|name| query.text.contains(name));
+        let empty = is_one_sided || is_of_others;
         let may_be_zero = empty || named(&AT_REST, &query.name);
         eventually(&format!("{choice:?}: {query:?} shows what it should"), SOON, || async {
             let life = over_the_life(prometheus, query, begin).await?;
