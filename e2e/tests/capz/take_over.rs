@@ -1,16 +1,24 @@
 //! What the operator that Hyperlink replaces leaves behind.
 
-use anyhow::{Context, ensure};
-use e2e::capz_cluster::{CapzCluster, LoadBalancer};
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use e2e::capz_cluster::{CapzCluster, IdentityType, LoadBalancer};
 use e2e::capz_controllers::{
     API_SERVER_IP, CONDITION, Capz, DnsOperator, FINALIZER, LEASE, MANAGEMENT_INGRESS_IP, ReferenceOperator, Settings,
 };
 use e2e::capz_env::{WORKLOAD, situation};
-use e2e::eventually;
+use e2e::hyperlink::Hyperlink;
+use e2e::{eventually, scenario};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
 
+use crate::fleet::{Fleet, NAMESPACE, entry, workload};
 use crate::{SOON, becomes_true};
+
+/// What begins so is Hyperlink's own.
+const OURS: &str = "hyperlink.hypershift.openshift.io/";
 
 #[test]
 fn reference_connects_a_private_cluster_both_ways() {
@@ -54,5 +62,95 @@ fn reference_connects_a_private_cluster_both_ways() {
         reference.delete_lease(env, namespace).await?;
         dns.stop().await?;
         capz.stop().await
+    });
+}
+
+/// All that two operators must not change of each other's, by cluster.
+async fn state(fleet: &Fleet, clusters: &[CapzCluster]) -> Result<BTreeMap<String, Value>> {
+    let mut found = BTreeMap::new();
+    for cluster in clusters.iter().chain([&fleet.management]) {
+        let object = cluster.get(&fleet.env).await?;
+        let mut annotations = object.annotations().clone();
+        annotations.retain(|name, _| !name.starts_with(OURS));
+        let all = json!({"spec": object.data["spec"], "finalizers": object.finalizers(), "annotations": annotations,
+            "conditions": cluster.conditions(&fleet.env, CONDITION).await?});
+        found.insert(cluster.name().to_owned(), all);
+    }
+    Ok(found)
+}
+
+async fn waits_for(hyperlink: &Hyperlink, holder: &str) -> Result<()> {
+    eventually("it waits for the other operator", SOON, || async {
+        let (status, text) = hyperlink.page("/readyz").await?;
+        ensure!(status != 200 && text.contains(&format!("{holder} leads")), "{text}");
+        Ok(())
+    })
+    .await
+}
+
+/// Fails as soon as a path does not lead.
+async fn always_reachable(fleet: &Fleet, clusters: &[CapzCluster]) -> Result<()> {
+    loop {
+        for cluster in clusters {
+            for (vnet, host) in [
+                (fleet.management.vnet(), cluster.api_host()),
+                (cluster.vnet(), fleet.management.gateway_host()),
+            ] {
+                let reachable = fleet.env.oracle().reachable(&vnet, &host).await?;
+                ensure!(reachable.ok, "{host}: {reachable:?}");
+            }
+        }
+    }
+}
+
+async fn take_over_and_give_back(fleet: &Fleet, reference: &ReferenceOperator, clusters: &[CapzCluster]) -> Result<()> {
+    let before = state(fleet, clusters).await?;
+    let hyperlink = fleet.hyperlink("first").await?;
+    waits_for(&hyperlink, "reference-1").await?;
+    reference.delete_lease(&fleet.env, NAMESPACE).await?;
+    fleet
+        .has_entries(&clusters.iter().map(entry).collect::<Vec<_>>())
+        .await?;
+    hyperlink.ready(SOON).await?;
+    for cluster in clusters {
+        fleet.is_connected(cluster).await?;
+    }
+    let after = state(fleet, clusters).await?;
+    ensure!(after == before, "{after:?} is not {before:?}");
+
+    reference.renew_lease(&fleet.env, NAMESPACE, "reference-2").await?;
+    waits_for(&hyperlink, "reference-2").await?;
+    hyperlink.stop().await?;
+    for cluster in clusters {
+        reference.serve(&fleet.env, cluster).await?;
+    }
+    let after = state(fleet, clusters).await?;
+    ensure!(after == before, "{after:?} is not {before:?}");
+    Ok(())
+}
+
+#[test]
+fn twenty_clusters_are_taken_over_and_given_back_unchanged() {
+    scenario(async {
+        let fleet = Fleet::start().await?;
+        let clusters: Vec<_> = (0..20)
+            .map(|number| workload(&format!("wc-{number}"), IdentityType::WorkloadIdentity))
+            .collect();
+        let reference = ReferenceOperator::new(&fleet.env, &fleet.management).await?;
+        reference.renew_lease(&fleet.env, NAMESPACE, "reference-1").await?;
+        for cluster in &clusters {
+            cluster.create(&fleet.env).await?;
+        }
+        for cluster in &clusters {
+            becomes_true(&fleet.env, cluster, "PrivateLinksReady").await?;
+            reference.serve(&fleet.env, cluster).await?;
+            fleet.is_connected(cluster).await?;
+        }
+        reference.renew_lease(&fleet.env, NAMESPACE, "reference-1").await?;
+        tokio::select! {
+            failed = always_reachable(&fleet, &clusters) => failed?,
+            done = take_over_and_give_back(&fleet, &reference, &clusters) => done?,
+        }
+        fleet.stop().await
     });
 }

@@ -52,7 +52,10 @@ pub(super) async fn read(
     let cloud = match cx.identities.cloud(&cx.runtime, cluster).await {
         Ok(cloud) => cloud,
         Err(NoIdentity::Certain(problem)) => {
-            cx.identities.note(cluster, IdentityResult::Unusable);
+            // Whom it does not allow has nothing to tell of it.
+            if problem.reason != Reason::IdentityNotAllowed {
+                cx.identities.note(cluster, IdentityResult::Unusable);
+            }
             return without(problem);
         }
         Err(NoIdentity::Unread(problem)) => {

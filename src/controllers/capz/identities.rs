@@ -190,12 +190,24 @@ impl Identities {
         }
     }
 
-    /// How many identities were used, by type and what came of their last use.
-    pub(super) fn by_result(&self) -> BTreeMap<(IdentityType, IdentityResult), usize> {
+    /// How many identities of these clusters were used, by type and what came of their last use. What nobody names any
+    /// more is forgotten.
+    pub(super) fn by_result<'a>(
+        &self,
+        clusters: impl Iterator<Item = &'a AzureCluster>,
+    ) -> BTreeMap<(IdentityType, IdentityResult), usize> {
+        let used: HashSet<ClusterRef> = clusters.filter_map(|cluster| named(cluster).ok()).collect();
+        let is_used = |identity: &AzureClusterIdentity| {
+            used.contains(&ClusterRef {
+                namespace: identity.namespace().unwrap_or_default(),
+                name: identity.name_any(),
+            })
+        };
         let all: HashMap<String, IdentityType> = self
             .all
             .state()
             .iter()
+            .filter(|identity| is_used(identity))
             .filter_map(|identity| Some((identity.uid()?, identity.spec.kind.unwrap_or(IdentityType::Other))))
             .collect();
         let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);

@@ -37,17 +37,18 @@ impl ReferenceLease {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Follows the lease; calls `free` when nobody holds it any more. Never returns.
-    pub(super) async fn follow(&self, kube: kube::Client, free: impl Fn()) {
+    /// Follows the lease; calls `changed` when somebody else holds it than before, or nobody any more. Never returns.
+    pub(super) async fn follow(&self, kube: kube::Client, changed: impl Fn(Option<&str>)) {
         let mut observer = LeaseObserver::default();
         loop {
             // Without an answer what is known stands.
             if let Ok(holder) = observer.holder(&kube).await {
                 let before = self.0.swap(holder.is_some(), Ordering::Relaxed);
-                match holder {
-                    Some(holder) if !before => tracing::warn!(holder, "another operator leads: nothing is written"),
-                    None if before => free(),
-                    _ => {}
+                if let Some(holder) = holder.as_ref().filter(|_| !before) {
+                    tracing::warn!(holder, "another operator leads: nothing is written");
+                }
+                if before != holder.is_some() {
+                    changed(holder.as_deref());
                 }
             }
             sleep(LeaseObserver::EVERY).await;

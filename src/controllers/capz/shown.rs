@@ -33,7 +33,9 @@ fn observed(cx: &Context) -> ObservedFleet {
         entries: cx.decided(|decided| decided.entries),
         left_behind: cx.decided(|decided| decided.left_behind),
         clusters: clusters.map(|cluster| observed_cluster(cluster, now)).collect(),
-        identities: cx.identities.by_result(),
+        identities: cx
+            .identities
+            .by_result(workloads.iter().chain(&management).map(Arc::as_ref)),
     }
 }
 

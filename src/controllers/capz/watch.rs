@@ -37,7 +37,15 @@ impl Watchable for AzureClusterIdentity {
 
 /// Runs the controllers until the scope's end: those of AzureClusters and ProviderConfigs, and, if there are gates, that
 /// of control planes.
-pub async fn run(runtimes: [Runtime; 3], settings: Settings, identity_settings: IdentitySettings, scope: Scope) {
+///
+/// `other_leads` is called with the holder when the other operator begins to lead, and with none when it ends.
+pub async fn run(
+    runtimes: [Runtime; 3],
+    settings: Settings,
+    identity_settings: IdentitySettings,
+    scope: Scope,
+    other_leads: impl Fn(Option<&str>),
+) {
     let [runtime, of_gates, of_provider] = runtimes;
     let kube = runtime.kube.clone();
     // The management cluster may be in another namespace than those that are served.
@@ -63,9 +71,10 @@ pub async fn run(runtimes: [Runtime; 3], settings: Settings, identity_settings: 
     shown::show(&cx);
     let queue = queue(&cx, clusters, identities, woken).reconcile_all_on(scope.changes());
     let reconciles = run_queue(&cx, queue, scope.clone());
-    let follows = cx.reference.follow(kube, || {
+    let follows = cx.reference.follow(kube, |holder| {
+        other_leads(holder);
         // What was not done meanwhile is due.
-        for cluster in cx.clusters.state() {
+        for cluster in cx.clusters.state().iter().filter(|_| holder.is_none()) {
             let _ = cx.wake.send(ObjectRef::from_obj(cluster.as_ref()));
         }
     });

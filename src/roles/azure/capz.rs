@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
-use super::AzureConnection;
+use super::{AzureConnection, Prepared};
 use crate::api::ClusterRef;
 use crate::config::Config;
 use crate::controllers::capz::reference_lease::{LeaseObserver, NAME};
@@ -43,17 +43,34 @@ pub(super) async fn prepare(kube: &kube::Client, item: &ReadinessItem) {
     loop {
         match observer.holder(kube).await {
             Ok(None) => return item.ready(),
-            Ok(Some(holder)) => item.waiting(&format!("{holder} leads by lease {NAME}")),
+            Ok(Some(holder)) => item.waiting(&leads(&holder)),
             Err(error) => item.waiting(&format!("lease {NAME} cannot be read: {error}")),
         }
         tokio::time::sleep(LeaseObserver::EVERY).await;
     }
 }
 
-pub(super) async fn run(foundation: &Foundation<'_>, azure: &AzureConnection, scope: Scope) -> anyhow::Result<()> {
+fn leads(holder: &str) -> String {
+    format!("{holder} leads by lease {NAME}")
+}
+
+pub(super) async fn run(
+    foundation: &Foundation<'_>,
+    azure: &AzureConnection,
+    prepared: Prepared,
+    scope: Scope,
+) -> anyhow::Result<()> {
     let (settings, identities) = settings(foundation, azure)?;
     let runtimes = [0; 3].map(|_| runtime(foundation));
-    capz::run(runtimes, settings, identities, scope).await;
+    let show = |holder: Option<&str>| {
+        let item = prepared.other_operator.as_ref();
+        match (item, holder) {
+            (Some(item), Some(holder)) => item.waiting(&leads(holder)),
+            (Some(item), None) => item.ready(),
+            (None, _) => {}
+        }
+    };
+    capz::run(runtimes, settings, identities, scope, show).await;
     Ok(())
 }
 

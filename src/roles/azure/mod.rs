@@ -36,10 +36,12 @@ pub struct AzureConnection {
 }
 
 /// What a role has learned before it leads.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Prepared {
     /// The UID of the management cluster; empty for a role that does not need it.
     management_cluster: String,
+    /// Where it is shown that another operator leads in the role's place.
+    other_operator: Option<ReadinessItem>,
 }
 
 pub(super) fn resource(role: Role) -> ApiResource {
@@ -61,11 +63,15 @@ pub(super) async fn prepare(role: Role, kube: &kube::Client, item: &ReadinessIte
     match role {
         Role::Ho => Prepared {
             management_cluster: management_cluster::wait_for_uid(kube, item).await,
+            other_operator: None,
         },
         Role::Cpo => Prepared::default(),
         Role::Capz => {
             capz::prepare(kube, item).await;
-            Prepared::default()
+            Prepared {
+                other_operator: Some(item.clone()),
+                ..Prepared::default()
+            }
         }
     }
 }
@@ -79,7 +85,7 @@ pub(super) async fn run(
     match foundation.role {
         Role::Ho => ho::run(foundation, azure, prepared, scope).await,
         Role::Cpo => cpo::run(foundation, azure, scope).await,
-        Role::Capz => capz::run(foundation, azure, scope).await,
+        Role::Capz => capz::run(foundation, azure, prepared, scope).await,
     }
 }
 
