@@ -166,6 +166,17 @@ mod tests {
     }
 
     #[test]
+    fn without_gates_nothing_is_waited_for() {
+        let (management, cluster, infrastructure) = (management().cluster(), cluster(&json!({})), with(&[]).cluster());
+        let inputs = GateInputs {
+            management: Some(&management),
+            cluster: Some(&cluster),
+            infrastructure: Some(&infrastructure),
+        };
+        assert_eq!(decide(&control_plane(&json!({})), inputs, &[]), Pause::LeftAlone);
+    }
+
+    #[test]
     fn pause_of_somebody_else_is_left_alone() {
         let theirs = control_plane(&json!({"metadata": {"annotations": {PAUSED: "true"}}}));
         assert_eq!(decided(&theirs, &with(&[])), Pause::LeftAlone);

@@ -136,7 +136,8 @@ pub fn not_ready(workload: &AzureCluster) -> Problem {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use rstest::rstest;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::capz::samples::{MANAGEMENT_SUBSCRIPTION, management, workload};
@@ -154,6 +155,18 @@ mod tests {
         assert_eq!(entry.request_message, None);
         let service = "/subscriptions/11111111-1111-1111-1111-111111111111/resourceGroups/wc/providers/Microsoft.Network/privateLinkServices/wc-api-privatelink";
         assert_eq!(entry.service.to_string(), service);
+    }
+
+    #[rstest]
+    #[case::as_capz_sets_it(json!([{"type": "Ready", "status": "False"}, {"type": LINKS_READY, "status": "True"}]), true)]
+    #[case::first_counts(json!([{"type": LINKS_READY, "status": "False"}, {"type": LINKS_READY, "status": "True"}]), false)]
+    #[case::unknown(json!([{"type": LINKS_READY, "status": "Unknown"}]), false)]
+    #[case::another_one(json!([{"type": "Ready", "status": "True"}]), false)]
+    #[case::none(json!(null), false)]
+    fn links_are_ready_when_capz_reports_it(#[case] conditions: Value, #[case] ready: bool) {
+        let cluster = workload("wc").with("/status/conditions", conditions).cluster();
+        let found = desired(&cluster, &management().cluster());
+        assert_eq!((found.ready, found.entries.len()), (ready, 1));
     }
 
     #[test]

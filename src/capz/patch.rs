@@ -191,6 +191,7 @@ pub fn finalizer(object: &impl ResourceExt, name: &str, is_held: bool) -> Value 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::markers::capz::API_SERVER_ADDRESS;
     use crate::capz::ledger::Holder;
     use crate::capz::samples::{Sample, entry, management, workload};
 
@@ -290,6 +291,16 @@ mod tests {
             object["metadata"]["annotations"],
             json!({"theirs": "kept", LEDGER: "x"})
         );
+    }
+
+    #[test]
+    fn first_address_changes_nothing_else() {
+        let sample = workload("wc").entries(json!([entry("a")]));
+        let set = [(API_SERVER_ADDRESS, Some("10.10.10.10".to_owned()))];
+        let mut object = sample.0.clone();
+        json_patch::patch(&mut object, &patch(&sample.cluster(), &[], None, &set)).unwrap();
+        let expected = sample.with("/metadata/annotations", json!({API_SERVER_ADDRESS: "10.10.10.10"}));
+        assert_eq!(object, expected.0);
     }
 
     #[test]

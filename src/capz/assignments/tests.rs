@@ -6,6 +6,7 @@ use crate::api::hypershift::PUBLIC_CLOUD;
 use crate::capz::entry::Field;
 use crate::capz::samples::{MANAGEMENT_SUBSCRIPTION, Sample, WORKLOAD_SUBSCRIPTION, entry, management, workload};
 
+mod apart;
 mod hostile;
 
 const NAME: &str = "wc-api-privatelink-privateendpoint";
@@ -87,10 +88,18 @@ fn entry_that_is_as_desired_is_left_alone() {
 
 #[test]
 fn entry_of_the_reference_gets_a_record_and_nothing_else() {
-    let before = management().entries(json!([entry("wc"), entry("other")]));
-    let found = assigned(&before, &[workload("wc"), workload("other")]);
+    let names: Vec<String> = (10..30).map(|number| format!("wc-{number}")).collect();
+    let before = management().entries(names.iter().map(|name| entry(name)).collect());
+    let found = assigned(&before, &names.iter().map(|name| workload(name)).collect::<Vec<_>>());
     assert_eq!(found.changes, []);
-    let items = [(NAME, "wc"), ("other-api-privatelink-privateendpoint", "other")];
+    let entries = names
+        .iter()
+        .map(|name| format!("{name}-api-privatelink-privateendpoint"));
+    let items: Vec<_> = entries.zip(&names).collect();
+    let items: Vec<_> = items
+        .iter()
+        .map(|(entry, name)| (entry.as_str(), name.as_str()))
+        .collect();
     assert_eq!(found.ledger.text(), ledger(&items));
     assert!(found.writes(&before.cluster()));
 }
@@ -209,33 +218,6 @@ fn somebody_elses_entry_of_the_name_is_not_touched() {
     assert_eq!(reasons(&found, "wc"), [Some(Reason::NotOurs)]);
     assert_eq!(found.unclaimed, [(Position { subnet: 0, entry: 0 }, NAME.to_owned())]);
     assert_eq!(assigned(&before, &[workload("wc").deleting()]).changes, []);
-}
-
-#[test]
-fn groups_with_one_prefix_are_two_groups() {
-    let links = |name: &str| {
-        json!([{"name": name, "allowedSubscriptions": [MANAGEMENT_SUBSCRIPTION],
-        "autoApprovedSubscriptions": [MANAGEMENT_SUBSCRIPTION]}])
-    };
-    let of_group = |group: &str, uid: &str| {
-        let sample = workload(group).with("/spec/resourceGroup", json!(group));
-        sample
-            .with("/metadata/uid", json!(uid))
-            .links(links(&format!("{group}-link")))
-    };
-    let entry = |group: &str| {
-        let id = format!(
-            "/subscriptions/{WORKLOAD_SUBSCRIPTION}/resourceGroups/{group}/providers/Microsoft.Network/privateLinkServices/{group}-link"
-        );
-        json!({"name": format!("{group}-link-privateendpoint"), "location": "westeurope",
-            "privateLinkServiceConnections": [{"name": format!("{group}-link-connection"), "privateLinkServiceID": id}]})
-    };
-    let before = management().entries(json!([entry("prod"), entry("prod-2")]));
-    let both = [of_group("prod", "uid-1").deleting(), of_group("prod-2", "uid-2")];
-    assert_eq!(
-        changes(&assigned(&before, &both)),
-        ["remove prod-link-privateendpoint at 0/0"]
-    );
 }
 
 #[test]

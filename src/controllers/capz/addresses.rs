@@ -16,6 +16,7 @@ use crate::capz::entry::DesiredEntry;
 use crate::capz::reason::{Problem, Reason};
 use crate::engine::client::Reconcile;
 use crate::metrics::IdentityResult;
+use crate::runtime::polls::Polls;
 use crate::runtime::requeue::Requeue;
 
 /// The wait after the first read that does not show an approved address. Each is twice the last.
@@ -74,7 +75,7 @@ pub(super) async fn read(
     let (poll, now) = (format!("{}/{}", uid(workload), entry.name), Instant::now());
     let has_answered = matches!(observed, Observed::Found(_) | Observed::Absent | Observed::Pending);
     if let (Address::Missing(_), true) = (&found, has_answered) {
-        let wait = cx.polls.wait(&poll, FIRST_WAIT, now).min(LONGEST_WAIT);
+        let wait = wait(&cx.polls, &poll, now);
         cloud.observations.expedite(&id, wait, now);
     } else if let Address::Known(_) = &found {
         cx.polls.over(&poll);
@@ -88,6 +89,11 @@ pub(super) async fn read(
         address: found,
         requeue: resync.or_earlier(due),
     }
+}
+
+/// How long to wait after a read that did not show an approved address.
+fn wait(polls: &Polls, poll: &str, now: Instant) -> Duration {
+    polls.wait(poll, FIRST_WAIT, now).min(LONGEST_WAIT)
 }
 
 fn result(found: &Address) -> IdentityResult {
@@ -104,4 +110,21 @@ fn result(found: &Address) -> IdentityResult {
 pub(super) fn id(cluster: &AzureCluster, name: &str) -> Option<ResourceId> {
     let (subscription, group) = (subscription(cluster)?, resource_group(cluster));
     ResourceId::new(Kind::PrivateEndpoint, &subscription, &group, &[name]).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn address_is_read_ever_less_often_down_to_once_a_minute() {
+        let (polls, mut now) = (Polls::default(), Instant::now());
+        let mut next = || {
+            let wait = wait(&polls, "endpoint", now);
+            now += wait;
+            wait.as_secs()
+        };
+        let all: Vec<_> = (0..7).map(|_| next()).collect();
+        assert_eq!(all, [5, 5, 10, 20, 40, 60, 60]);
+    }
 }

@@ -147,3 +147,6 @@ fn find<K: Resource<DynamicType = ()> + Clone + 'static>(
 ) -> Option<Arc<K>> {
     store.get(&ObjectRef::new(name).within(namespace))
 }
+
+#[cfg(test)]
+mod tests;

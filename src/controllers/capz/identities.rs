@@ -313,3 +313,6 @@ pub(super) const FORBIDDEN: &str = "may not be read: this process has no Role fo
 pub(super) fn is_refused(error: &ReconcileError) -> bool {
     matches!(error, ReconcileError::Kube(kube::Error::Api(status)) if status.code == 403)
 }
+
+#[cfg(test)]
+mod tests;

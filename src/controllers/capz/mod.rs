@@ -198,3 +198,6 @@ const MOST_TRIES: usize = 5;
 
 /// The time between two writes of the management cluster: many workload clusters that come together are served by one.
 const BETWEEN_WRITES: Duration = Duration::from_millis(400);
+
+#[cfg(test)]
+mod tests;

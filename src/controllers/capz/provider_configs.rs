@@ -392,3 +392,6 @@ fn references(known: &Store<Cluster>) -> Vec<ObjectRef<Cluster>> {
         .map(|cluster| ObjectRef::from_obj(cluster.as_ref()))
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

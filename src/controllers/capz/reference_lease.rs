@@ -106,6 +106,14 @@ impl LeaseObserver {
 }
 
 #[cfg(test)]
+impl ReferenceLease {
+    /// A lease that nobody holds.
+    pub(super) fn free() -> Self {
+        Self(Arc::default())
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use serde_json::json;
 

@@ -207,3 +207,6 @@ async fn admitted(cx: &Arc<Context>, cluster: &AzureCluster, limit: &Concurrency
     let action = limit.take(&cx.runtime.metrics, Requester::of(&requester), work).await;
     action.unwrap_or(Action::AwaitChange)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Which clusters share a credential, and when it is another one.
+
+use kube::runtime::reflector;
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::watcher::Event;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::capz::samples::workload;
+use crate::controllers::capz::tests::{NAMESPACE, RESYNC, Server, identity_settings};
+
+/// Identities before an API server.
+struct Known {
+    server: Server,
+    runtime: Runtime,
+    writer: Writer<AzureClusterIdentity>,
+    identities: Identities,
+}
+
+impl Known {
+    fn new() -> Self {
+        let (reader, writer) = reflector::store();
+        let server = Server::default();
+        Self {
+            runtime: server.runtime(),
+            server,
+            writer,
+            identities: Identities::new(identity_settings(), reader),
+        }
+    }
+
+    /// The watch shows this identity, with this merged into it.
+    fn show(&mut self, name: &str, patch: &Value) {
+        let mut object = json!({"metadata": {"name": name, "namespace": NAMESPACE, "uid": format!("uid-{name}")},
+            "spec": {"type": "WorkloadIdentity", "tenantID": "123", "clientID": "456",
+                "allowedNamespaces": {"list": [NAMESPACE]}}});
+        json_patch::merge(&mut object, patch);
+        let object = serde_json::from_value(object).unwrap();
+        self.writer.apply_watcher_event(&Event::Apply(object));
+    }
+
+    async fn cloud(&self, cluster: &str, identity: &str) -> Result<Arc<ArmContext>, Problem> {
+        let cluster = workload(cluster).with("/spec/identityRef/name", json!(identity));
+        let found = self.identities.cloud(&self.runtime, &cluster.cluster()).await;
+        found.map_err(|error| match error {
+            NoIdentity::Certain(problem) | NoIdentity::Unread(problem) => problem,
+        })
+    }
+}
+
+#[tokio::test]
+async fn clusters_of_one_identity_share_its_credential() {
+    let mut known = Known::new();
+    known.show("one", &json!({}));
+    known.show("two", &json!({}));
+    let first = known.cloud("wc-1", "one").await.unwrap();
+    assert!(Arc::ptr_eq(&first, &known.cloud("wc-1", "one").await.unwrap()));
+    assert!(Arc::ptr_eq(&first, &known.cloud("wc-2", "one").await.unwrap()));
+    assert!(!Arc::ptr_eq(&first, &known.cloud("wc-2", "two").await.unwrap()));
+    known.show("one", &json!({"spec": {"clientID": "789"}}));
+    assert!(!Arc::ptr_eq(&first, &known.cloud("wc-1", "one").await.unwrap()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_secret_is_another_credential_within_a_resync() {
+    let mut known = Known::new();
+    let secret = |text: &str| {
+        let data = json!({"clientSecret": k8s_openapi::ByteString(text.as_bytes().to_vec())});
+        json!({"metadata": {"name": "s", "namespace": NAMESPACE, "resourceVersion": "1"}, "data": data})
+    };
+    known.show(
+        "one",
+        &json!({"spec": {"type": "ServicePrincipal", "clientSecret": {"name": "s"}}}),
+    );
+    let missing = known.cloud("wc", "one").await.err().unwrap();
+    assert_eq!(missing.reason, Reason::IdentityMissing);
+    known.server.put::<Secret>(&secret("first"));
+    let first = known.cloud("wc", "one").await.unwrap();
+    known.server.put::<Secret>(&secret("second"));
+    assert!(Arc::ptr_eq(&first, &known.cloud("wc", "one").await.unwrap()));
+    assert_eq!(known.server.reads_of("s"), 2, "one that was missing, and one");
+    tokio::time::advance(RESYNC).await;
+    assert!(!Arc::ptr_eq(&first, &known.cloud("wc", "one").await.unwrap()));
+}
+
+#[tokio::test]
+async fn identity_that_a_namespace_may_not_use_is_refused() {
+    let mut known = Known::new();
+    let name = ClusterRef {
+        namespace: NAMESPACE.to_owned(),
+        name: "one".to_owned(),
+    };
+    let selector = json!({"list": [], "selector": {"matchLabels": {"team": "a"}}});
+    let namespace = |team: &str| json!({"metadata": {"name": NAMESPACE, "labels": {"team": team}}});
+    known.server.put::<Namespace>(&namespace("b"));
+    for allowed in [json!(null), json!({"list": ["org"]}), selector.clone()] {
+        known.show("one", &json!({"spec": {"allowedNamespaces": null}}));
+        known.show("one", &json!({"spec": {"allowedNamespaces": allowed}}));
+        let refused = known.cloud("wc", "one").await.err().unwrap();
+        assert_eq!(refused.reason, Reason::IdentityNotAllowed, "{allowed}");
+        let federated = known.identities.federated(&known.runtime, &name, NAMESPACE).await;
+        assert!(
+            matches!(&federated, Err(NoIdentity::Certain(problem)) if problem.reason == Reason::IdentityNotAllowed)
+        );
+    }
+    known.server.put::<Namespace>(&namespace("a"));
+    assert!(known.cloud("wc", "one").await.is_ok());
+    assert!(
+        known
+            .identities
+            .federated(&known.runtime, &name, NAMESPACE)
+            .await
+            .is_ok()
+    );
+}
+
+#[tokio::test]
+async fn only_a_workload_identity_is_crossplanes() {
+    let mut known = Known::new();
+    known.show("one", &json!({"spec": {"type": "UserAssignedMSI"}}));
+    let name = format!("{NAMESPACE}/one").parse().unwrap();
+    let found = known.identities.federated(&known.runtime, &name, NAMESPACE).await;
+    assert!(matches!(&found, Err(NoIdentity::Certain(problem)) if problem.reason == Reason::IdentityTypeNotSupported));
+}
