@@ -186,7 +186,7 @@ fn address_is_published_from_the_first_approval_on() {
 }
 
 /// What the reference reads of a cluster: finalizers, its annotations, and the whole spec.
-async fn read_by_reference(fleet: &Fleet, cluster: &CapzCluster) -> Result<Value> {
+pub(crate) async fn read_by_reference(fleet: &Fleet, cluster: &CapzCluster) -> Result<Value> {
     let object = cluster.get(&fleet.env).await?;
     let annotations: BTreeMap<_, _> = [API_SERVER_IP, MANAGEMENT_INGRESS_IP]
         .into_iter()

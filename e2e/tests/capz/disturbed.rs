@@ -4,15 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
-use e2e::bench::audit::Audit;
 use e2e::capz_cluster::{CapzCluster, IdentityType};
 use e2e::capz_controllers::CONDITION;
 use e2e::hyperlink::Hyperlink;
 use e2e::random::{Random, seed};
 use e2e::{eventually, scenario};
-use futures::future::try_join_all;
 use kube::api::DynamicObject;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::SOON;
 use crate::fleet::{Fleet, entry, gateway, workload};
@@ -21,8 +19,6 @@ use crate::fleet::{Fleet, entry, gateway, workload};
 const STEPS: usize = 200;
 /// The most clusters that there are at the same time, and the fewest that stay once there were more.
 const CLUSTERS: (usize, usize) = (6, 2);
-/// The clusters that come at once, and the most writes of the management cluster that they take.
-const CROWD: (usize, usize) = (60, 20);
 /// The entry of a person.
 const THEIRS: &str = "theirs";
 
@@ -210,47 +206,5 @@ fn disturbed_lives_end_as_the_rules_have_it() {
         );
         disturbed.hyperlink.take().context("no process")?.stop().await?;
         disturbed.fleet.stop().await
-    });
-}
-
-#[test]
-fn many_clusters_at_once_take_few_writes() {
-    scenario(async {
-        let (count, most) = CROWD;
-        let fleet = Fleet::start().await?;
-        fleet.capz.pause();
-        let clusters: Vec<_> = (0..count)
-            .map(|number| workload(&format!("crowd-{number}"), IdentityType::WorkloadIdentity))
-            .collect();
-        let ready = [("PrivateLinksReady", "True")];
-        try_join_all(clusters.iter().map(async |cluster| {
-            cluster.create_objects(&fleet.env).await?;
-            cluster.set_conditions(&fleet.env, &ready).await
-        }))
-        .await?;
-        let audit = Audit::begin(fleet.env.control_plane().audit_log())?;
-        let hyperlink = fleet.hyperlink("first").await?;
-        fleet
-            .has_entries(&clusters.iter().map(entry).collect::<Vec<_>>())
-            .await?;
-        eventually("each has its condition", SOON, || async {
-            for cluster in &clusters {
-                let found = cluster.conditions(&fleet.env, CONDITION).await?;
-                let [condition] = &found[..] else {
-                    anyhow::bail!("{}: {found:?}", cluster.name());
-                };
-                ensure!(condition["reason"] == json!("WaitingForEndpoint"), "{condition}");
-            }
-            Ok(())
-        })
-        .await?;
-        let writes = audit.writes_of(fleet.management.name())?;
-        ensure!(
-            writes.len() <= most,
-            "{} writes of the management cluster",
-            writes.len()
-        );
-        hyperlink.stop().await?;
-        fleet.stop().await
     });
 }

@@ -1,6 +1,6 @@
 //! New control planes wait for the gates of their AzureCluster, before the real manager of kubeadm control planes.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use e2e::azure_sim::Preset;
 use e2e::capz_cluster::{CapzCluster, LoadBalancer};
 use e2e::capz_env::KubeadmManager;
@@ -9,7 +9,7 @@ use e2e::{CapzEnv, crds, eventually, scenario};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use kube::api::{Api, Patch};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{SOON, has_event};
 
@@ -104,6 +104,56 @@ fn pause_ends_with_the_creation_of_the_control_plane() {
         is_paused(&env, &cluster, Some("true"), Some("VNetReady,SubnetsReady")).await?;
         cluster.set_initialized(&env, true).await?;
         is_paused(&env, &cluster, None, None).await?;
+        hyperlink.stop().await
+    });
+}
+
+/// Waits until the process has reconciled control planes.
+async fn are_reconciled(hyperlink: &Hyperlink) -> Result<()> {
+    let series = "hyperlink_reconcile_total{controller=\"kubeadm_control_plane\",result=\"ready\"} ";
+    eventually("control planes are reconciled", SOON, || async {
+        let (_, metrics) = hyperlink.page("/metrics").await?;
+        let count = metrics.lines().find_map(|line| line.strip_prefix(series));
+        ensure!(count.is_some_and(|count| count != "0"), "{count:?}");
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn control_plane_waits_once_it_is_served() {
+    scenario(async {
+        let env = CapzEnv::local(Preset::Fast).await?;
+        let management = CapzCluster::management(NAMESPACE, "mc", LoadBalancer::Public);
+        let new = |name: &str, metadata: Value| {
+            CapzCluster::workload(NAMESPACE, name, LoadBalancer::Internal)
+                .with_control_plane(json!({"metadata": metadata}))
+        };
+        let owned = new("owned", json!({}));
+        let orphan = new("orphan", json!({"ownerReferences": null}));
+        let ended = new("ended", json!({"finalizers": ["example.com/theirs"]}));
+        for cluster in [&management, &owned, &orphan, &ended] {
+            cluster.create_objects(&env).await?;
+        }
+        let api = owned.control_planes(&env.client()?);
+        let owners = api.get("owned").await?.metadata.owner_references;
+        api.delete("ended", &Default::default()).await?;
+        let hyperlink = Hyperlink::start_capz(&env, &management, &[NAMESPACE], "first", &GATES).await?;
+        are_reconciled(&hyperlink).await?;
+        is_paused(&env, &owned, None, None).await?;
+
+        let private = json!({"spec": {"networkSpec": {"apiServerLB": {"type": "Internal"}}}});
+        management.patch(&env, &private).await?;
+        is_paused(&env, &owned, Some("true"), Some("VNetReady,SubnetsReady")).await?;
+        is_paused(&env, &orphan, None, None).await?;
+        let mut owner = owners.context("no owner")?.remove(0);
+        let clusters = orphan.clusters(&env.client()?);
+        owner.name = "orphan".to_owned();
+        owner.uid = clusters.get("orphan").await?.uid().context("no uid")?;
+        let adopted = Patch::Merge(json!({"metadata": {"ownerReferences": [owner]}}));
+        api.patch("orphan", &Default::default(), &adopted).await?;
+        is_paused(&env, &orphan, Some("true"), Some("VNetReady,SubnetsReady")).await?;
+        is_paused(&env, &ended, None, None).await?;
         hyperlink.stop().await
     });
 }

@@ -2,11 +2,11 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::capz_cluster::{CapzCluster, IdentityType, LoadBalancer};
-use e2e::capz_controllers::{API_SERVER_IP, FINALIZER, MANAGEMENT_INGRESS_IP, ReferenceOperator, upgrade};
+use e2e::capz_controllers::{ReferenceOperator, upgrade};
 use e2e::{eventually, scenario};
-use kube::ResourceExt;
 use serde_json::{Value, json};
 
+use crate::changes::read_by_reference;
 use crate::fleet::{Fleet, NAMESPACE, entry, workload};
 use crate::{SOON, becomes_true, has_event, is_gone};
 

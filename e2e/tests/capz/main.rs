@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod changes;
+mod crowd;
 mod disturbed;
 mod dropped;
 mod environment;

@@ -3,11 +3,11 @@
 use anyhow::{Context, Result, ensure};
 use e2e::azure_sim::Preset;
 use e2e::capz_cluster::{CapzCluster, LoadBalancer};
-use e2e::capz_env::{FEDERATED_CLIENT, TENANT, WORKLOAD};
+use e2e::capz_env::{FEDERATED_CLIENT, LOCATION, MANAGED_CLIENT, TENANT, WORKLOAD};
 use e2e::hyperlink::Hyperlink;
 use e2e::{CapzEnv, crds, eventually, scenario};
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, DynamicObject};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
@@ -174,6 +174,68 @@ fn managed_cluster_has_the_ids_of_its_secret() {
         has_ids(&env, "managed", ["456", "s", "123"]).await?;
         cluster.delete_object(&cluster.clusters(&env.client()?), SOON).await?;
         ensure!(provider_configs(&env)?.get_opt("managed").await?.is_none(), "it stays");
+        hyperlink.stop().await
+    });
+}
+
+#[test]
+fn provider_config_follows_its_sources_at_once() {
+    scenario(async {
+        let (env, management) = environment(true).await?;
+        let cluster = workload(NAMESPACE, "sources");
+        for cluster in [&management, &cluster] {
+            cluster.create_objects(&env).await?;
+        }
+        // Only events wake the Cluster in this test.
+        let seldom = [("resync", "1h"), ("azure-cluster-gates", "NetworkReady")];
+        let hyperlink = Hyperlink::start_capz(&env, &management, &[NAMESPACE], "first", &seldom).await?;
+        has_ids(&env, "sources", [FEDERATED_CLIENT, WORKLOAD, TENANT]).await?;
+        let another = Patch::Merge(json!({"spec": {"clientID": MANAGED_CLIENT}}));
+        let identities = cluster.identities(&env.client()?);
+        identities.patch("sources", &Default::default(), &another).await?;
+        has_ids(&env, "sources", [MANAGED_CLIENT, WORKLOAD, TENANT]).await?;
+        let named = json!({"spec": {"identityRef": {"name": management.name()}}});
+        cluster.patch(&env, &named).await?;
+        has_ids(&env, "sources", [FEDERATED_CLIENT, WORKLOAD, TENANT]).await?;
+
+        // One that may not be used any more, or is not named, is an Event; what there is stays.
+        let nobodys = Patch::Merge(json!({"spec": {"allowedNamespaces": null}}));
+        identities
+            .patch(management.name(), &Default::default(), &nobodys)
+            .await?;
+        has_event(&env, NAMESPACE, "Refused", "does not allow namespace").await?;
+        cluster.patch(&env, &json!({"spec": {"identityRef": null}})).await?;
+        has_event(&env, NAMESPACE, "Refused", "has no identityRef").await?;
+        has_ids(&env, "sources", [FEDERATED_CLIENT, WORKLOAD, TENANT]).await?;
+        hyperlink.stop().await
+    });
+}
+
+#[test]
+fn managed_cluster_has_the_ids_of_its_identity() {
+    scenario(async {
+        if !crds::capi::are_real() {
+            e2e::scenario::skipped("no CRDs of CAPZ at hand, so there are no managed control planes");
+            return Ok(());
+        }
+        let (env, management) = environment(true).await?;
+        management.create_objects(&env).await?;
+        let reference =
+            |kind: &str| json!({"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": kind, "name": "aks"});
+        let cluster = workload(NAMESPACE, "aks").with_cluster(json!({"spec": {
+            "infrastructureRef": reference("AzureManagedCluster"),
+            "controlPlaneRef": reference("AzureManagedControlPlane")}}));
+        let identity = json!({"kind": "AzureClusterIdentity", "name": management.name(), "namespace": NAMESPACE});
+        let control_plane = json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
+            "kind": "AzureManagedControlPlane", "metadata": {"namespace": NAMESPACE, "name": "aks"},
+            "spec": {"version": "1.32.0", "location": LOCATION, "resourceGroupName": "aks",
+                "subscriptionID": WORKLOAD, "identityRef": identity}});
+        env.apply_yaml(&control_plane.to_string()).await?;
+        let hyperlink = Hyperlink::start_capz(&env, &management, &[NAMESPACE], "first", &RESYNC).await?;
+        cluster.create_cluster(&env).await?;
+        has_ids(&env, "aks", [FEDERATED_CLIENT, WORKLOAD, TENANT]).await?;
+        cluster.delete_object(&cluster.clusters(&env.client()?), SOON).await?;
+        ensure!(provider_configs(&env)?.get_opt("aks").await?.is_none(), "it stays");
         hyperlink.stop().await
     });
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use rstest::rstest;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::values::{RIGHT, render};
 
@@ -159,6 +159,29 @@ fn kinds_of_capz_are_rendered_and_no_other(#[case] gates: &str, #[case] pauses: 
     assert_eq!(kinds, expected);
     assert!(!rendered.contains("hostNetwork"), "{rendered}");
     assert_eq!(rendered.contains("kubeadmcontrolplanes"), pauses, "{rendered}");
+    Ok(())
+}
+
+#[test]
+fn secrets_are_read_by_name_where_identities_are() -> Result<()> {
+    let rendered = render(&[&OF_CAPZ[..], &[r#"capz.identityNamespaces=["org-a"]"#]].concat())?;
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&rendered)?;
+    let rules = objects.iter().flat_map(|object| {
+        let rules = object["rules"].as_array().into_iter().flatten();
+        rules.map(move |rule| (object, rule))
+    });
+    let mut readers = Vec::new();
+    for (object, rule) in rules {
+        let has = |field: &str, text: &str| rule[field].as_array().is_some_and(|all| all.contains(&json!(text)));
+        assert!(
+            !has("verbs", "update") && !has("verbs", "*") && !has("resources", "*"),
+            "{rule}"
+        );
+        if has("resources", "secrets") {
+            readers.push(json!([object["kind"], object["metadata"]["namespace"], rule["verbs"]]));
+        }
+    }
+    assert_eq!(readers, [json!(["Role", "org-a", ["get"]])]);
     Ok(())
 }
 
