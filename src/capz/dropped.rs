@@ -18,6 +18,9 @@ use crate::api::markers::capz::{DROPPED_ENDPOINTS, LONGEST_RECORDS};
 /// How long CAPZ may take to delete a private endpoint whose entry was removed.
 pub const LEFT_BEHIND_AFTER: Duration = Duration::from_secs(1_800);
 
+/// How long CAPZ may take from the removal of an entry to its last write for that.
+pub const CAPZ_LAG: Duration = Duration::from_secs(300);
+
 /// The bytes between the items.
 const PUNCTUATION: usize = 6;
 /// The bytes of a time.
@@ -44,6 +47,11 @@ impl DroppedEndpoints {
     /// The names, with the time at which each entry was removed.
     pub fn all(&self) -> impl Iterator<Item = (&str, Timestamp)> {
         self.0.iter().map(|(name, since)| (name.as_str(), *since))
+    }
+
+    /// Whether there is one of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
     }
 
     /// Those after a write of the management cluster that changes the ledger so, and these entries: what is in the
@@ -113,9 +121,9 @@ pub fn has_entry(cluster: &AzureCluster, name: &str) -> bool {
     entries(cluster).any(|(_, entry)| key(&entry.name) == key(name))
 }
 
-/// How long ago an entry was removed.
+/// How long ago an entry was removed; one of the future counts as old, as the clock may have gone back.
 pub fn age(since: Timestamp, now: Timestamp) -> Duration {
-    Duration::try_from(now.duration_since(since)).unwrap_or_default()
+    Duration::try_from(now.duration_since(since)).unwrap_or(LEFT_BEHIND_AFTER)
 }
 
 /// Whether an object of the Azure Service Operator is the private endpoint of this name in the network of this cluster.
@@ -231,7 +239,7 @@ mod tests {
             .after((&ledger(&["e"]), &ledger(&[])), &[remove("e")], at(NOW));
         assert_eq!(dropped, before);
         assert_eq!(age(at("2026-01-04T23:00:00Z"), at(NOW)), Duration::from_secs(3_600));
-        assert_eq!(age(at("2027-01-01T00:00:00Z"), at(NOW)), Duration::ZERO);
+        assert_eq!(age(at("2027-01-01T00:00:00Z"), at(NOW)), LEFT_BEHIND_AFTER);
     }
 
     #[test]

@@ -64,16 +64,14 @@ pub fn decide(control_plane: &KubeadmControlPlane, inputs: GateInputs<'_>, gates
             Pause::LeftAlone
         }
     };
-    if !inputs
-        .management
-        .is_some_and(|management| access(management) == Ok(Access::Internal))
-    {
-        return Pause::LeftAlone;
+    match inputs.management.map(access) {
+        Some(Ok(Access::Internal)) => {}
+        Some(Ok(Access::Public)) => return release(),
+        Some(Err(_)) | None => return Pause::LeftAlone,
     }
-    if control_plane.metadata.deletion_timestamp.is_some() {
-        return Pause::LeftAlone;
-    }
-    if control_plane.status.initialization.control_plane_initialized {
+    // Cluster API does not finish the deletion of one that is paused.
+    let is_deleting = control_plane.metadata.deletion_timestamp.is_some();
+    if is_deleting || control_plane.status.initialization.control_plane_initialized {
         return release();
     }
     let is_served = inputs.cluster.is_some_and(|cluster| !cluster.spec.paused);
@@ -204,6 +202,9 @@ mod tests {
     fn control_plane_that_is_not_served_is_left_alone() {
         let deleting = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
         assert_eq!(decided(&control_plane(&deleting), &with(&[])), Pause::LeftAlone);
+        let somebodys = json!({"metadata": {"annotations": {PAUSED: "true"},
+            "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+        assert_eq!(decided(&control_plane(&somebodys), &with(&[])), Pause::LeftAlone);
         let (plane, infrastructure) = (control_plane(&json!({})), with(&[]).cluster());
         let (private, public) = (management().cluster(), management().public().cluster());
         let (running, paused) = (cluster(&json!({})), cluster(&json!({"paused": true})));
@@ -221,6 +222,33 @@ mod tests {
         ] {
             assert_eq!(decide(&plane, inputs, &gates()), Pause::LeftAlone, "{inputs:?}");
         }
+    }
+
+    #[test]
+    fn own_pause_ends_with_what_it_is_for() {
+        let own = held("A");
+        let mut deleting = own.clone();
+        json_patch::merge(
+            &mut deleting,
+            &json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}),
+        );
+        assert_eq!(decided(&control_plane(&deleting), &with(&[])), Pause::Released);
+        let (public, running, infrastructure) = (
+            management().public().cluster(),
+            cluster(&json!({})),
+            with(&[]).cluster(),
+        );
+        let inputs = GateInputs {
+            management: Some(&public),
+            cluster: Some(&running),
+            infrastructure: Some(&infrastructure),
+        };
+        assert_eq!(decide(&control_plane(&own), inputs, &gates()), Pause::Released);
+        let unknown = GateInputs {
+            management: None,
+            ..inputs
+        };
+        assert_eq!(decide(&control_plane(&own), unknown, &gates()), Pause::LeftAlone);
     }
 
     #[test]

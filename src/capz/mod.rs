@@ -20,4 +20,5 @@ pub mod provider_config;
 pub mod reason;
 #[cfg(test)]
 pub(crate) mod samples;
+pub mod served_links;
 pub mod status;

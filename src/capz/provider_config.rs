@@ -132,6 +132,15 @@ pub fn taken(name: &str, by: &ClusterRef) -> Problem {
     )
 }
 
+/// The ProviderConfig that Crossplane uses for all that names none.
+pub const DEFAULT: &str = "default";
+
+/// The problem that a Cluster has the name of that.
+pub fn everybodys() -> Problem {
+    let message = format!("ProviderConfig {DEFAULT} is everybody's: a Cluster of this name gets none");
+    Problem::new(Reason::NotOurs, message)
+}
+
 /// The problem that somebody else has a ProviderConfig of this name.
 pub fn not_owned(name: &str) -> Problem {
     let message = format!("ProviderConfig {name} is there already and is not this cluster's");

@@ -7,7 +7,7 @@ use kube::ResourceExt;
 use super::address::{Address, is_published};
 use super::links::{api_server_link, entry_name};
 use super::patch::Annotation;
-use super::reason::Problem;
+use super::reason::{Problem, Reason};
 use crate::api::capi::AzureCluster;
 use crate::api::markers::capz::{API_SERVER_ADDRESS, CONDITION, GATEWAY_ADDRESS};
 
@@ -81,7 +81,10 @@ pub fn published(workload: &AzureCluster, api_server: &Side, gateway: &Side) -> 
     let is_true = workload
         .condition(CONDITION)
         .is_some_and(|condition| condition.is_true());
-    let keeps_condition = is_true && certain.is_empty() && !unread.is_empty();
+    // What waits does not turn to another reason and back with each request that has to wait.
+    let is_held_back = unread.iter().all(|problem| problem.reason == Reason::AzureThrottled);
+    let is_kept = is_true || is_held_back && workload.condition(CONDITION).is_some();
+    let keeps_condition = is_kept && certain.is_empty() && !unread.is_empty();
     let problem = certain
         .into_iter()
         .chain(unread)
@@ -247,5 +250,17 @@ mod tests {
     #[test]
     fn cluster_without_a_private_side_has_no_condition() {
         assert!(!published(&with(json!(null)), &Side::NotDesired, &Side::NotDesired).applies);
+    }
+
+    #[test]
+    fn reason_stays_while_requests_have_to_wait() {
+        let waiting = json!([{"type": CONDITION, "status": "False", "reason": "WaitingForEndpoint"}]);
+        let waits = workload("wc").with("/status/conditions", waiting).cluster();
+        let unread = |reason| desired(&[endpoint("a", Address::Unread(problem(reason)))]);
+        let keeps = |reason| published(&waits, &unread(reason), &Side::NotDesired).keeps_condition;
+        assert!(keeps(Reason::AzureThrottled));
+        assert!(!keeps(Reason::AzureError));
+        let new = workload("wc").cluster();
+        assert!(!published(&new, &unread(Reason::AzureThrottled), &Side::NotDesired).keeps_condition);
     }
 }

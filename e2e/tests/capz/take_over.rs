@@ -72,8 +72,7 @@ async fn state(fleet: &Fleet, clusters: &[CapzCluster]) -> Result<BTreeMap<Strin
         let object = cluster.get(&fleet.env).await?;
         let mut annotations = object.annotations().clone();
         annotations.retain(|name, _| !name.starts_with(OURS));
-        let all = json!({"spec": object.data["spec"], "finalizers": object.finalizers(), "annotations": annotations,
-            "conditions": cluster.conditions(&fleet.env, CONDITION).await?});
+        let all = json!({"spec": object.data["spec"], "finalizers": object.finalizers(), "annotations": annotations});
         found.insert(cluster.name().to_owned(), all);
     }
     Ok(found)

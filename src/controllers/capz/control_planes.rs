@@ -9,6 +9,7 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Api, Resource, ResourceExt};
 use serde_json::{Value, json};
 
+use super::reference_lease::{LeaseObserver, ReferenceLease};
 use crate::api::ClusterRef;
 use crate::api::capi::{AzureCluster, Cluster, KubeadmControlPlane};
 use crate::api::markers::capz::{PAUSED, PAUSED_HERE};
@@ -38,6 +39,7 @@ pub(super) struct Gatekeeper {
     pub(super) management: ClusterRef,
     pub(super) gates: Vec<String>,
     pub(super) azure_clusters: Store<AzureCluster>,
+    pub(super) reference: ReferenceLease,
 }
 
 /// Runs the controller until the scope's end; `changed` are the AzureClusters that change.
@@ -60,7 +62,10 @@ pub(super) async fn run(
     let (of_cluster, of_azure_cluster) = (in_namespace(known.clone()), in_namespace(known.clone()));
     let keeper = Arc::new(keeper);
     let forgets = Arc::clone(&keeper);
-    let control_planes = control_planes.inspect_ok(gone(move |uid| forgets.runtime.events.forget(uid)));
+    let control_planes = control_planes.inspect_ok(gone(move |uid| {
+        forgets.runtime.retries.over(uid);
+        forgets.runtime.events.forget(uid);
+    }));
     let queue = WorkQueue::new(control_planes.touched_objects(), known)
         .watches(cluster_events.touched_objects(), move |cluster: Cluster| {
             of_cluster(cluster.namespace())
@@ -99,6 +104,10 @@ impl Gatekeeper {
         control_plane: &KubeadmControlPlane,
         clusters: &Store<Cluster>,
     ) -> Result<(ReconcileResult, Option<Requeue>), ReconcileError> {
+        if self.reference.leads() {
+            let again = Requeue::new(LeaseObserver::EVERY, Requeue::POLL);
+            return Ok((ReconcileResult::Waiting, Some(again)));
+        }
         let namespace = control_plane.namespace().unwrap_or_default();
         let decided = self.decide(control_plane, &namespace, clusters);
         let object = control_plane.object_ref(&());

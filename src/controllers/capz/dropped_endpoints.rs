@@ -15,7 +15,9 @@ use crate::api::markers::capz::DROPPED_ENDPOINTS;
 use crate::azure::cloud::Observed;
 use crate::azure::kinds::Kind;
 use crate::capz::cluster::uid;
-use crate::capz::dropped::{DroppedEndpoints, LEFT_BEHIND_AFTER, age, has_entry, is_endpoint_of, left_behind};
+use crate::capz::dropped::{
+    CAPZ_LAG, DroppedEndpoints, LEFT_BEHIND_AFTER, age, has_entry, is_endpoint_of, left_behind,
+};
 use crate::capz::entry::key;
 use crate::capz::patch::patch;
 use crate::engine::client::Reconcile;
@@ -47,6 +49,7 @@ pub(super) async fn follow(cx: &Context) {
     loop {
         sleep(EVERY).await;
         let Some(management) = cx.management().filter(|_| !cx.reference.leads()) else {
+            cx.decided(|decided| decided.left_behind = 0);
             continue;
         };
         let dropped = DroppedEndpoints::read(&management);
@@ -83,7 +86,7 @@ async fn ask_all(
         if has_entry(management, name) {
             gone.insert(name.to_owned());
         } else if is_due && (cx.settings.deletes_dropped || age >= LEFT_BEHIND_AFTER) {
-            match ask(cx, management, name).await {
+            match ask(cx, management, (name, age)).await {
                 Some(true) => asked.found.insert(name.to_owned()),
                 Some(false) => gone.insert(name.to_owned()),
                 None => false,
@@ -104,50 +107,55 @@ fn wait(cx: &Context, name: &str, age: Duration) -> Duration {
         .min(LONGEST_WAIT)
 }
 
-/// Whether Azure has a private endpoint; none if it cannot be known now. One that it has is deleted if it may be.
-async fn ask(cx: &Context, management: &AzureCluster, name: &str) -> Option<bool> {
+/// Whether a private endpoint is still to be followed; none if it cannot be known now. What may be deleted is.
+async fn ask(cx: &Context, management: &AzureCluster, (name, age): (&str, Duration)) -> Option<bool> {
+    let has_object = if cx.settings.deletes_dropped {
+        match delete(cx, management, name).await {
+            Ok(has_object) => has_object,
+            Err(error) => {
+                tracing::warn!(id = name, %error, "a private endpoint without an entry is not deleted");
+                return None;
+            }
+        }
+    } else {
+        false
+    };
     let id = addresses::id(management, name)?;
     let cloud = cx.identities.cloud(&cx.runtime, management).await.ok()?;
     cloud.observations.invalidate(&id, Instant::now());
     match cloud.reader(Reconcile::begin()).read(Kind::PrivateEndpoint, &id).await {
-        Observed::Absent => Some(false),
-        Observed::Found(_) | Observed::Pending => {
-            if cx.settings.deletes_dropped
-                && let Err(error) = delete(cx, management, name).await
-            {
-                tracing::warn!(id = %id, %error, "a private endpoint without an entry is not deleted");
-            }
-            Some(true)
-        }
+        // What CAPZ has asked for last may be made later.
+        Observed::Absent => Some(has_object || age < CAPZ_LAG),
+        Observed::Found(_) | Observed::Pending => Some(true),
         _ => None,
     }
 }
 
 /// Deletes the object of the Azure Service Operator for a private endpoint, if it is the management cluster's and the
-/// entry is certainly removed.
-async fn delete(cx: &Context, management: &AzureCluster, name: &str) -> Result<(), ReconcileError> {
-    // No entry of this name is added meanwhile.
-    let _writing = cx.writing.lock().await;
-    let Some(fresh) = cx.read(&cx.settings.management).await? else {
-        return Ok(());
-    };
-    let is_recorded = DroppedEndpoints::read(&fresh)
-        .all()
-        .any(|(recorded, _)| recorded == name);
-    if uid(&fresh) != uid(management) || !is_recorded || has_entry(&fresh, name) {
-        return Ok(());
-    }
+/// entry is certainly removed. Whether there is such an object.
+async fn delete(cx: &Context, management: &AzureCluster, name: &str) -> Result<bool, ReconcileError> {
     let kube = cx.runtime.kube.clone();
-    let served = within(discovery::group(&kube, GROUP)).await?;
+    let served = match within(discovery::group(&kube, GROUP)).await {
+        Ok(served) => served,
+        Err(ReconcileError::Kube(kube::Error::Discovery(_))) => return Ok(false),
+        Err(error) => return Err(error),
+    };
     let Some((resource, _)) = served.recommended_kind(KIND) else {
-        return Ok(());
+        return Ok(false);
     };
     let api: Api<DynamicObject> = Api::namespaced_with(kube, &cx.settings.management.namespace, &resource);
-    let Some(found) = within(api.get_opt(&key(name))).await? else {
-        return Ok(());
+    let found = within(api.get_opt(&key(name))).await?;
+    let Some(found) = found.filter(|found| is_endpoint_of(found, management, name)) else {
+        return Ok(false);
     };
-    if found.metadata.deletion_timestamp.is_some() || !is_endpoint_of(&found, &fresh, name) {
-        return Ok(());
+    // No entry of this name is added meanwhile.
+    let _writing = cx.writing.lock().await;
+    let fresh = cx.read(&cx.settings.management).await?;
+    let is_dropped = |fresh: &AzureCluster| {
+        uid(fresh) == uid(management) && !has_entry(fresh, name) && DroppedEndpoints::read(fresh).has(name)
+    };
+    if found.metadata.deletion_timestamp.is_some() || !fresh.as_ref().is_some_and(is_dropped) {
+        return Ok(true);
     }
     let params = DeleteParams::default().preconditions(Preconditions {
         uid: found.uid(),
@@ -157,8 +165,8 @@ async fn delete(cx: &Context, management: &AzureCluster, name: &str) -> Result<(
     let note = format!("private endpoint {name}, whose entry was removed, is being deleted");
     tracing::info!("{note}");
     let event = Event::new(What::Deleted, note);
-    cx.runtime.events.emit(&[fresh.object_ref(&())], &[event]).await;
-    Ok(())
+    cx.runtime.events.emit(&[management.object_ref(&())], &[event]).await;
+    Ok(true)
 }
 
 /// Removes these from the record; again where others write at the same time.

@@ -13,7 +13,7 @@ use super::preview::ClusterPreview;
 use super::reference_lease::{LeaseObserver, NAME};
 use super::sides::{api_server, gateway_side};
 use super::workload_cluster::no_management_cluster;
-use super::{Context, Settings, addresses, management_cluster, shown};
+use super::{Context, Settings, addresses, management_cluster, served_links, shown};
 use crate::api::ClusterRef;
 use crate::api::capi::{AzureCluster, AzureClusterIdentity};
 use crate::api::markers::capz::FINALIZER;
@@ -26,6 +26,7 @@ use crate::capz::status::{Side, published};
 use crate::controllers::decision::Lifecycle;
 use crate::runtime::Runtime;
 use crate::runtime::call::{ReconcileError, list};
+use crate::runtime::prune::Prune;
 use crate::runtime::requeue::Requeue;
 
 /// How many objects are read at once.
@@ -82,12 +83,13 @@ pub async fn dry_run(
 /// All objects of a kind.
 async fn read_all<K>(api: &Api<K>, mut each: impl FnMut(&mut K)) -> Result<Store<K>, ReconcileError>
 where
-    K: Lookup<DynamicType = ()> + Clone + Debug + DeserializeOwned + 'static,
+    K: Lookup<DynamicType = ()> + Prune + Clone + Debug + DeserializeOwned + 'static,
 {
     let (reader, mut writer) = store();
     writer.apply_watcher_event(&Event::Init);
-    list(api, PAGE, |mut object| {
+    list(api, PAGE, |mut object: K| {
         each(&mut object);
+        object.prune();
         writer.apply_watcher_event(&Event::InitApply(object));
     })
     .await?;
@@ -97,6 +99,7 @@ where
 
 /// What is decided on the entries of the management cluster, once it is known which clusters are gone.
 async fn decide(cx: &Context, management: &AzureCluster) -> Assignments {
+    served_links::check(cx, management).await;
     let mut assigned = cx.with_snapshot(management, assign);
     loop {
         let unknown = assigned.unknown.len();

@@ -1,14 +1,16 @@
 //! The entries of the management cluster for all workload clusters: one decision, one guarded patch.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
-use super::{BETWEEN_WRITES, Context, MOST_TRIES, changed, event, shown};
+use super::{BETWEEN_WRITES, Context, MOST_TRIES, changed, event, served_links, shown};
+use crate::api::ClusterRef;
 use crate::api::capi::{AzureCluster, AzureClusterSpec};
 use crate::api::markers::capz::DROPPED_ENDPOINTS;
 use crate::capz::assignments::{Assignments, assign};
@@ -21,6 +23,11 @@ use crate::runtime::call::ReconcileError;
 use crate::runtime::event::Event;
 use crate::runtime::requeue::Requeue;
 
+/// How long the Events of one write may hold up the next.
+const LONGEST_REPORT: Duration = Duration::from_secs(5);
+/// The time until it is asked again whether links are served.
+const AFTER_HIDDEN: Duration = Duration::from_secs(10);
+
 /// How many clusters that only the ledger names are read in one reconcile.
 const MOST_UNKNOWN: usize = 20;
 
@@ -32,12 +39,18 @@ pub(super) async fn reconcile(
     cx: &Context,
     management: &AzureCluster,
 ) -> Result<(ReconcileResult, Option<Requeue>), ReconcileError> {
+    let are_hidden = served_links::check(cx, management).await;
+    served_links::show(cx, management, are_hidden).await;
     let assigned = cx.with_snapshot(management, assign);
     confirm_gone(cx, &assigned.unknown).await;
     let assigned = cx.with_snapshot(management, assign);
     // Whatever comes of the write: the other side of each cluster does not wait for it.
     publish(cx, management, &assigned);
-    let resync = Requeue::new(cx.runtime.resync, Requeue::RESYNC);
+    let resync = if are_hidden {
+        Requeue::new(AFTER_HIDDEN, Requeue::POLL)
+    } else {
+        Requeue::new(cx.runtime.resync, Requeue::RESYNC)
+    };
     if !assigned.writes(management) {
         return Ok((ReconcileResult::Ready, Some(resync)));
     }
@@ -53,7 +66,7 @@ pub(super) async fn reconcile(
 }
 
 /// How long the next write has to wait for the last one.
-fn wait(written: Option<Instant>) -> Option<std::time::Duration> {
+fn wait(written: Option<Instant>) -> Option<Duration> {
     let left = (written? + BETWEEN_WRITES).saturating_duration_since(Instant::now());
     (!left.is_zero()).then_some(left)
 }
@@ -66,6 +79,7 @@ async fn write(cx: &Context) -> Result<Assignments, ReconcileError> {
         let Some(management) = cx.read(&cx.settings.management).await? else {
             return Ok(Assignments::default());
         };
+        served_links::check(cx, &management).await;
         let assigned = cx.with_snapshot(&management, assign);
         if !assigned.writes(&management) {
             return Ok(assigned);
@@ -115,28 +129,56 @@ async fn report(cx: &Context, management: &AzureCluster, assigned: &Assignments)
         let holder = holder.or_else(|| before.holder(change.name()));
         by_holder.entry(holder).or_default().push(event);
     }
+    let written = async {
+        for (holder, events) in by_holder {
+            emit(cx, management, holder, &events).await;
+        }
+    };
+    if timeout(LONGEST_REPORT, written).await.is_err() {
+        tracing::debug!("not all Events of entries are written");
+    }
+}
+
+/// Writes Events about the entries of one holder. The number of those on the management cluster is limited for each
+/// namespace.
+async fn emit(cx: &Context, management: &AzureCluster, holder: Option<&Holder>, events: &[Event]) {
     let on_management = management.object_ref(&());
-    for (holder, events) in by_holder {
-        let workload = holder.map(|holder| ObjectRef::new(&holder.cluster.name).within(&holder.cluster.namespace));
-        let workload = workload.and_then(|workload| cx.clusters.get(&workload));
-        let own = workload.filter(|found| holder.is_some_and(|holder| uid(found) == holder.uid));
-        let about: Vec<ObjectReference> = own.iter().map(|own| own.object_ref(&())).collect();
+    let Some(holder) = holder else {
+        for event in events {
+            cx.runtime
+                .events
+                .emit_elsewhere(&on_management, &on_management, event)
+                .await;
+        }
+        return;
+    };
+    let ClusterRef { namespace, name } = &holder.cluster;
+    let found = cx.clusters.get(&ObjectRef::new(name).within(namespace));
+    if let Some(own) = found.filter(|found| uid(found) == holder.uid) {
         cx.runtime
             .events
-            .emit(&[about, vec![on_management.clone()]].concat(), &events)
+            .emit(&[own.object_ref(&()), on_management], events)
             .await;
+        return;
+    }
+    let gone = ObjectReference {
+        namespace: Some(namespace.clone()),
+        name: Some(name.clone()),
+        ..ObjectReference::default()
+    };
+    for event in events {
+        cx.runtime.events.emit_elsewhere(&gone, &on_management, event).await;
     }
 }
 
 /// Notes what was decided, and wakes the workload clusters for which that is something new.
 fn publish(cx: &Context, management: &AzureCluster, assigned: &Assignments) {
-    let common = without_entries(management);
+    let (common, recorded) = (without_entries(management), Ledger::read(management));
     let (woken, is_all) = cx.decided(|decided| {
         let woken = changed(&decided.of, assigned);
         decided.of.clone_from(&assigned.of);
         decided.entries = shown::count(assigned);
-        let recorded: BTreeSet<&str> = assigned.ledger.all().map(|(_, holder)| holder.uid.as_str()).collect();
-        decided.gone.retain(|uid| recorded.contains(uid.as_str()));
+        decided.gone.retain(|uid| !recorded.is_free_of(uid));
         let before = decided.management.replace(common.clone());
         (woken, before != Some(common))
     });

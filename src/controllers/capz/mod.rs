@@ -16,6 +16,7 @@ pub mod preview;
 mod provider_configs;
 mod provider_ids;
 pub mod reference_lease;
+mod served_links;
 mod shown;
 mod sides;
 mod watch;
@@ -39,6 +40,7 @@ use crate::metrics::{ENDPOINT_ENTRY, KubeResource, KubeVerb, ObservedEntries};
 use crate::runtime::Runtime;
 use crate::runtime::call::{ReconcileError, changing, within};
 use crate::runtime::polls::Polls;
+use crate::runtime::rate::Rates;
 pub use dry_run::dry_run;
 use identities::Identities;
 pub use identities::IdentitySettings;
@@ -72,6 +74,7 @@ pub struct Context {
     reference: ReferenceLease,
     /// The only namespace whose workload clusters are served; none means all.
     only: Option<String>,
+    definition_reads: Rates,
     /// Held from the read of the management cluster to its write, and while it is read whether a cluster may be let go.
     writing: tokio::sync::Mutex<()>,
 }
@@ -87,6 +90,8 @@ struct Decided {
     written: Option<Instant>,
     /// How many entries the management cluster had with it.
     entries: ObservedEntries,
+    /// Whether the API server hides the links of all clusters.
+    links_are_hidden: bool,
     /// How many private endpoints are still in Azure long after their entries were removed.
     left_behind: usize,
     /// What every workload cluster depends on.
@@ -113,6 +118,7 @@ impl Context {
             wake,
             reference: ReferenceLease::default(),
             only,
+            definition_reads: served_links::asked(),
             writing: tokio::sync::Mutex::default(),
         }
     }
@@ -142,13 +148,14 @@ impl Context {
     fn with_snapshot<T>(&self, management: &AzureCluster, question: impl FnOnce(&Snapshot<'_>) -> T) -> T {
         let workloads = self.workloads();
         let workloads: Vec<&AzureCluster> = workloads.iter().map(Arc::as_ref).collect();
-        let gone = self.decided(|decided| decided.gone.clone());
+        let (gone, links_are_hidden) = self.decided(|decided| (decided.gone.clone(), decided.links_are_hidden));
         question(&Snapshot {
             management,
             workloads: &workloads,
             cloud: self.settings.cloud,
             only: self.only.as_deref(),
             gone: &gone,
+            links_are_hidden,
         })
     }
 

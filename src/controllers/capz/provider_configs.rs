@@ -17,6 +17,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep};
 
 use super::identities::NoIdentity;
+use super::reference_lease::LeaseObserver;
 use super::watch::each;
 use super::{Context, event};
 use crate::api::capi::{AzureCluster, AzureClusterIdentity, Cluster, ProviderConfig};
@@ -26,7 +27,8 @@ use crate::capz::cluster::reference;
 use crate::capz::identity::named;
 use crate::capz::patch::finalizer;
 use crate::capz::provider_config::{
-    IdsSource, ProviderConfigOwner, ProviderIds, has_ids, is_as_desired, manifest, not_owned, owner, source, taken,
+    DEFAULT, IdsSource, ProviderConfigOwner, ProviderIds, everybodys, has_ids, is_as_desired, manifest, not_owned,
+    owner, source, taken,
 };
 use crate::capz::reason::{Problem, Reason};
 use crate::controllers::watch::Heard;
@@ -189,7 +191,8 @@ impl Provider {
 
     async fn reconcile(&self, cluster: &Cluster) -> Reconciled {
         if self.cx.reference.leads() {
-            return Ok((ReconcileResult::Waiting, Some(Requeue::new(AGAIN, Requeue::POLL))));
+            let again = Requeue::new(LeaseObserver::EVERY, Requeue::POLL);
+            return Ok((ReconcileResult::Waiting, Some(again)));
         }
         if cluster.spec.paused {
             return Ok((ReconcileResult::Ready, None));
@@ -204,7 +207,12 @@ impl Provider {
         }
         match self.ids(cluster).await {
             Ok(Some(ids)) => self.keep(cluster, &ids).await,
-            Ok(None) => Ok((ReconcileResult::Waiting, Some(Requeue::new(AGAIN, Requeue::POLL)))),
+            Ok(None) => {
+                let poll = format!("{}/ids", cluster.uid().unwrap_or_default());
+                let wait = self.cx.polls.wait(&poll, AGAIN, Instant::now());
+                let again = Requeue::new(wait.min(self.runtime.resync), Requeue::POLL);
+                Ok((ReconcileResult::Waiting, Some(again)))
+            }
             Err(NoIdentity::Unread(_)) => Ok((ReconcileResult::Waiting, Some(Requeue::new(AGAIN, Requeue::FAILED)))),
             Err(NoIdentity::Certain(problem)) => {
                 self.tell(cluster, Some(&problem)).await;
@@ -227,7 +235,9 @@ impl Provider {
     async fn keep(&self, cluster: &Cluster, ids: &ProviderIds) -> Reconciled {
         let resync = Requeue::new(self.runtime.resync, Requeue::RESYNC);
         let (uid, now) = (cluster.uid().unwrap_or_default(), Instant::now());
-        let known = self.confirmed(|all| all.get(&uid).cloned());
+        let known = self
+            .confirmed(|all| all.get(&uid).cloned())
+            .filter(|_| is_held(cluster));
         let age = known
             .filter(|(known, _)| known == ids)
             .map(|(_, at)| now.saturating_duration_since(at));
@@ -238,6 +248,10 @@ impl Provider {
             return Ok((ReconcileResult::Ready, Some(Requeue::new(left, Requeue::RESYNC))));
         }
         let name = cluster.name_any();
+        if name == DEFAULT {
+            self.tell(cluster, Some(&everybodys())).await;
+            return Ok((ReconcileResult::Refused, Some(resync)));
+        }
         let found = within(self.api().get_opt(&name)).await?;
         if let Some(found) = &found {
             if found.metadata.deletion_timestamp.is_some() {
@@ -315,10 +329,13 @@ impl Provider {
             let is_own = match owner(&found, cluster) {
                 ProviderConfigOwner::Own => true,
                 ProviderConfigOwner::Another(_) => false,
-                ProviderConfigOwner::Unrecorded => {
-                    let ids = self.ids(cluster).await.ok().flatten();
-                    ids.is_some_and(|ids| has_ids(&found, &ids))
-                }
+                ProviderConfigOwner::Unrecorded => match self.ids(cluster).await {
+                    Ok(ids) => ids.is_some_and(|ids| has_ids(&found, &ids)),
+                    Err(NoIdentity::Certain(_)) => false,
+                    Err(NoIdentity::Unread(_)) => {
+                        return Ok((ReconcileResult::Waiting, Some(Requeue::new(AGAIN, Requeue::FAILED))));
+                    }
+                },
             };
             if is_own && found.metadata.deletion_timestamp.is_none() {
                 self.delete(&found).await?;
@@ -334,7 +351,7 @@ impl Provider {
     async fn delete(&self, found: &ProviderConfig) -> Result<(), ReconcileError> {
         let params = DeleteParams::default().preconditions(Preconditions {
             uid: found.uid(),
-            resource_version: None,
+            resource_version: found.resource_version(),
         });
         match within(self.api().delete(&found.name_any(), &params)).await {
             Err(ReconcileError::Kube(kube::Error::Api(status))) if status.code == 404 => return Ok(()),

@@ -1,14 +1,15 @@
 //! Reads the two directions of a workload cluster's private path: what is decided on each, with the addresses of its
 //! private endpoints.
 
-use super::Context;
 use super::addresses::{self, Found};
+use super::{Context, served_links};
 use crate::api::capi::AzureCluster;
 use crate::capz::address::Address;
 use crate::capz::assignments::EntryState;
 use crate::capz::cluster::{Access, access, uid};
 use crate::capz::gateway::Gateway;
 use crate::capz::links;
+use crate::capz::served_links::not_served;
 use crate::capz::status::{Endpoint, Side};
 use crate::runtime::requeue::Requeue;
 
@@ -21,6 +22,9 @@ pub(super) async fn api_server(
 ) -> Option<Side> {
     if access(cluster) != Ok(Access::Internal) {
         return Some(Side::NotDesired);
+    }
+    if served_links::are_hidden(cx, cluster, management).await {
+        return Some(Side::Undecided(not_served()));
     }
     let states = cx.decided(|decided| decided.of.get(uid(cluster)).cloned())?;
     let desired = links::desired(cluster, management);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use http::{Method, Request, Response};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Resource;
 use kube::client::Body;
 use kube::core::NamespaceResourceScope;
@@ -14,7 +15,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use super::*;
 use crate::api::capi::AzureClusterIdentity;
 use crate::api::hypershift::PUBLIC_CLOUD;
-use crate::api::markers::capz::{FINALIZER, LEDGER};
+use crate::api::markers::capz::{DROPPED_ENDPOINTS, FINALIZER, LEDGER};
 use crate::azure::arm::auth::AzureCloud;
 use crate::azure::arm::https::HttpSettings;
 use crate::capz::samples::{Sample, entry, management, workload};
@@ -182,22 +183,19 @@ pub(super) fn identity_settings() -> IdentitySettings {
 
 /// What the reconciles of AzureClusters work with, once the watch has shown these.
 pub(super) fn context(server: &Server, clusters: &[&Sample]) -> Context {
-    let identities: Store<AzureClusterIdentity> = store([]);
+    let identities = Identities::new(identity_settings(), store::<AzureClusterIdentity>([]));
+    let settings = Settings {
+        management: format!("{NAMESPACE}/mc").parse().unwrap(),
+        cloud: PUBLIC_CLOUD,
+        gates: Vec::new(),
+        deletes_dropped: false,
+    };
+    let clusters = store(clusters.iter().map(|sample| sample.cluster()));
+    let (wake, _) = unbounded_channel();
+    let cx = Context::new(server.runtime(), settings, identities, clusters, None, wake);
     Context {
-        runtime: server.runtime(),
-        settings: Settings {
-            management: format!("{NAMESPACE}/mc").parse().unwrap(),
-            cloud: PUBLIC_CLOUD,
-            gates: Vec::new(),
-        },
-        clusters: store(clusters.iter().map(|sample| sample.cluster())),
-        identities: Identities::new(identity_settings(), identities),
-        polls: Polls::default(),
-        decided: Mutex::default(),
-        wake: unbounded_channel().0,
         reference: ReferenceLease::free(),
-        only: None,
-        writing: tokio::sync::Mutex::default(),
+        ..cx
     }
 }
 
@@ -328,4 +326,49 @@ async fn clusters_that_come_together_take_two_writes() {
     let found = server.get::<AzureCluster>("mc");
     let entries = found["spec"]["networkSpec"]["subnets"][0]["privateEndpoints"].as_array();
     assert_eq!(entries.map(Vec::len), Some(all.len()));
+}
+
+/// The definition of AzureClusters, with the field of links or without it.
+fn definition(balancer: &Value) -> Value {
+    let schema = ["apiServerLB", "networkSpec", "spec"].iter().fold(
+        json!({"properties": balancer}),
+        |schema, field| json!({"properties": {*field: schema}}),
+    );
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "azureclusters.infrastructure.cluster.x-k8s.io"},
+        "spec": {"versions": [{"name": "v1beta1", "schema": {"openAPIV3Schema": schema}}]}})
+}
+
+fn entries_of(server: &Server) -> Value {
+    server.get::<AzureCluster>("mc")["spec"]["networkSpec"]["subnets"][0]["privateEndpoints"].clone()
+}
+
+#[tokio::test]
+async fn entry_of_a_vanished_cluster_is_removed() {
+    let (server, cx) = serving(&[&served()]);
+    management_cluster::reconcile(&cx, &served().cluster()).await.unwrap();
+    assert_eq!(entries_of(&server), json!([]));
+    let annotations = &server.get::<AzureCluster>("mc")["metadata"]["annotations"];
+    assert_eq!(annotations[LEDGER], "{}");
+    let dropped = annotations[DROPPED_ENDPOINTS].as_str().unwrap();
+    assert!(dropped.contains("wc-api-privatelink-privateendpoint"), "{dropped}");
+}
+
+#[tokio::test]
+async fn entry_stays_while_links_are_not_served() {
+    let hidden = workload("wc").links(Value::Null);
+    let visible = json!({"privateLinks": {"type": "array"}});
+    for (definition, is_kept) in [
+        (Some(definition(&json!({}))), true),
+        (None, true),
+        (Some(definition(&visible)), false),
+    ] {
+        let (server, cx) = serving(&[&served(), &hidden]);
+        if let Some(definition) = &definition {
+            server.put::<CustomResourceDefinition>(definition);
+        }
+        management_cluster::reconcile(&cx, &served().cluster()).await.unwrap();
+        let expected = if is_kept { json!([entry("wc")]) } else { json!([]) };
+        assert_eq!(entries_of(&server), expected, "{definition:?}");
+    }
 }

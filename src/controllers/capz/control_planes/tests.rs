@@ -30,6 +30,7 @@ struct Shown {
     control_plane: Value,
     clusters: Vec<Cluster>,
     azure_clusters: Vec<Sample>,
+    reference: ReferenceLease,
 }
 
 impl Default for Shown {
@@ -39,6 +40,7 @@ impl Default for Shown {
             control_plane: control_plane(&json!({})),
             clusters: vec![cluster(&json!({}))],
             azure_clusters: vec![management(), workload("wc")],
+            reference: ReferenceLease::free(),
         }
     }
 }
@@ -81,6 +83,7 @@ impl Shown {
             management: format!("{NAMESPACE}/mc").parse().unwrap(),
             gates: vec![GATE.to_owned()],
             azure_clusters: store(self.azure_clusters.iter().map(Sample::cluster)),
+            reference: self.reference,
         };
         let object: KubeadmControlPlane = serde_json::from_value(self.control_plane).unwrap();
         keeper.reconcile(&object, &store(self.clusters)).await
@@ -184,5 +187,18 @@ async fn control_plane_that_has_begun_meanwhile_is_not_paused() {
     Shown::default().reconcile(&server).await.unwrap();
     server.put::<KubeadmControlPlane>(&control_plane(&json!({"metadata": {"uid": "another"}})));
     Shown::default().reconcile(&server).await.unwrap();
+    assert_eq!(server.changed(), <[&str; 0]>::default());
+}
+
+#[tokio::test]
+async fn control_plane_is_left_to_another_operator_that_leads() {
+    let shown = Shown {
+        reference: ReferenceLease::default(),
+        ..Shown::default()
+    };
+    let server = shown.server();
+    let (result, requeue) = shown.reconcile(&server).await.unwrap();
+    assert_eq!(result, ReconcileResult::Waiting);
+    assert!(requeue.is_some());
     assert_eq!(server.changed(), <[&str; 0]>::default());
 }
