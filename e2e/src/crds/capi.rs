@@ -85,18 +85,19 @@ pub(super) async fn install(client: &kube::Client) -> Result<()> {
     Ok(())
 }
 
-/// Replaces the CRD of AzureClusters by upstream's, whose API server prunes `privateLinks`. Returns whether that CRD is
-/// on this machine.
+/// Replaces the CRD of AzureClusters by that of the fork, or by upstream's, whose API server prunes `privateLinks`.
+/// Returns whether that CRD is on this machine.
 ///
 /// # Errors
 ///
 /// The CRD is refused.
-pub async fn install_upstream(client: &kube::Client) -> Result<bool> {
+pub async fn serve_links(client: &kube::Client, are_served: bool) -> Result<bool> {
     let Some(directory) = crate::reference::directory(REFERENCE) else {
         return Ok(false);
     };
-    let [(_, name), ..] = OF_PROVIDERS;
-    install_contract(client, find(&directory.join(UPSTREAM), name)?).await?;
+    let [(fork, name), ..] = OF_PROVIDERS;
+    let folder = if are_served { fork } else { UPSTREAM };
+    install_contract(client, find(&directory.join(folder), name)?).await?;
     Ok(true)
 }
 

@@ -2,13 +2,12 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::capz_cluster::{CapzCluster, IdentityType, LoadBalancer};
-use e2e::capz_controllers::{ReferenceOperator, upgrade};
+use e2e::capz_controllers::upgrade;
 use e2e::{eventually, scenario};
 use serde_json::{Value, json};
 
-use crate::changes::read_by_reference;
 use crate::fleet::{Fleet, NAMESPACE, entry, workload};
-use crate::{SOON, becomes_true, has_event, is_gone};
+use crate::{SOON, has_event, is_gone};
 
 #[test]
 fn private_paths_lead_both_ways_and_end_with_their_cluster() {

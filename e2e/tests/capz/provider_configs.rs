@@ -187,7 +187,7 @@ fn provider_config_follows_its_sources_at_once() {
             cluster.create_objects(&env).await?;
         }
         // Only events wake the Cluster in this test.
-        let seldom = [("resync", "1h"), ("azure-cluster-gates", "NetworkReady")];
+        let seldom = [("resync", "1h")];
         let hyperlink = Hyperlink::start_capz(&env, &management, &[NAMESPACE], "first", &seldom).await?;
         has_ids(&env, "sources", [FEDERATED_CLIENT, WORKLOAD, TENANT]).await?;
         let another = Patch::Merge(json!({"spec": {"clientID": MANAGED_CLIENT}}));

@@ -57,12 +57,12 @@ async fn come(fleet: &Fleet, preset: Preset) -> Result<Vec<Figure>> {
         Ok(())
     })
     .await?;
-    let seen = fleet.seen();
-    let last = ready
-        .iter()
-        .filter_map(|(cluster, ready)| Some(seen.published(cluster)?.saturating_duration_since(*ready)))
-        .max()
-        .context("no address")?;
+    let late = |(cluster, ready): (&String, &Instant)| {
+        let published = fleet.seen().published(cluster)?;
+        Some(published.saturating_duration_since(*ready))
+    };
+    let last = ready.iter().filter_map(late).max().context("no address")?;
+    let lost = fleet.seen().lost();
     let goal = if preset == Preset::Fast { 10.0 } else { 60.0 };
     let writes = fleet
         .metric("hyperlink_capz_management_cluster_writes_total{result=\"written\"}")
@@ -70,7 +70,7 @@ async fn come(fleet: &Fleet, preset: Preset) -> Result<Vec<Figure>> {
     let name = |what: &str| format!("{CLUSTERS} workload clusters at once, {what}");
     Ok(vec![
         Figure::without_goal(name("created within"), created, "s"),
-        Figure::new(name("entries lost"), seen.lost() as f64, "entries", 0.0),
+        Figure::new(name("entries lost"), lost as f64, "entries", 0.0),
         Figure::new(name("writes of the management cluster"), writes, "writes", 30.0),
         Figure::new(
             name("longest from endpoint to annotation"),
