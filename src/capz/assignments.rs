@@ -22,6 +22,8 @@ use claims::{Claims, Wish};
 /// The most bytes of entries in the management cluster. An object has 1.5 MiB at most, and some of that is others'.
 /// Source: <https://etcd.io/docs/v3.6/dev-guide/limit>
 const LARGEST: usize = 900 * 1024;
+/// The most entries for the workload clusters of one namespace, so that it leaves room for those of others.
+const MOST_OF_NAMESPACE: usize = 512;
 /// How many bytes an entry has that is there, as an estimate that is rather too much.
 const MEAN_ENTRY: usize = 600;
 
@@ -339,7 +341,15 @@ impl<'a> Assigning<'a> {
         let Some(subnet) = cluster::endpoint_subnet(management) else {
             return Some(no_subnet(management));
         };
-        let has_room = was_there || self.result.ledger.has_room(&desired.name, holder);
+        let ledger = &self.result.ledger;
+        if !was_there && ledger.count_of(&holder.cluster.namespace) >= MOST_OF_NAMESPACE {
+            let message = format!(
+                "namespace {} has {MOST_OF_NAMESPACE} private endpoints",
+                holder.cluster.namespace
+            );
+            return Some(Problem::new(Reason::TooManyEndpoints, message));
+        }
+        let has_room = was_there || ledger.has_room(&desired.name, holder);
         if !has_room || !self.has_room_for(desired) {
             let message = "the management cluster has no room for the record of another private endpoint";
             return Some(Problem::new(Reason::TooManyEndpoints, message));

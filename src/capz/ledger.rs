@@ -96,6 +96,14 @@ impl Ledger {
         self.0.values().all(|holder| holder.uid != uid)
     }
 
+    /// How many entries are for clusters of this namespace.
+    pub fn count_of(&self, namespace: &str) -> usize {
+        self.0
+            .values()
+            .filter(|holder| holder.cluster.namespace == namespace)
+            .count()
+    }
+
     /// Whether it can be written with another entry.
     pub fn has_room(&self, entry: &str, holder: &Holder) -> bool {
         let items = self.all().chain([(entry, holder)]);

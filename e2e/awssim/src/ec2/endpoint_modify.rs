@@ -48,7 +48,8 @@ pub(super) fn describe(call: &mut Call<'_>) -> Answered {
         }
     }
     let mut shown = Vec::new();
-    for (id, endpoint) in &call.state.endpoints {
+    let is_asked = |id: &str| asked.is_empty() || asked.contains(&id);
+    for (id, endpoint) in call.state.endpoints.iter().filter(|(id, _)| is_asked(id)) {
         let tags = call.shown_tags(&endpoint.tags, endpoint.created);
         let values = |name: &str| {
             vec![match name {
@@ -60,9 +61,8 @@ pub(super) fn describe(call: &mut Call<'_>) -> Answered {
                 _ => "ipv4".to_owned(),
             }]
         };
-        let is_asked = asked.is_empty() || asked.contains(&id.as_str());
         let is_shown = call.endpoint(id).is_ok() && call.shows(endpoint.created);
-        if is_asked && is_shown && filters.hit(&tags, values) {
+        if is_shown && filters.hit(&tags, values) {
             shown.push((id.clone(), endpoint.show(call, id, &tags)));
         }
     }

@@ -173,7 +173,8 @@ pub(super) fn describe(call: &mut Call<'_>) -> Answered {
         }
     }
     let mut shown = Vec::new();
-    for (id, service) in &call.state.endpoint_services {
+    let is_asked = |id: &str| asked.is_empty() || asked.contains(&id);
+    for (id, service) in call.state.endpoint_services.iter().filter(|(id, _)| is_asked(id)) {
         let tags = call.shown_tags(&service.tags, service.created);
         let values = |name: &str| {
             vec![match name {
@@ -183,9 +184,8 @@ pub(super) fn describe(call: &mut Call<'_>) -> Answered {
                 _ => "ipv4".to_owned(),
             }]
         };
-        let is_asked = asked.is_empty() || asked.contains(&id.as_str());
         let is_shown = call.is_here(&service.account, &service.region) && call.shows(service.created);
-        if is_asked && is_shown && filters.hit(&tags, values) {
+        if is_shown && filters.hit(&tags, values) {
             shown.push((id.clone(), service.show(call, id, &tags)));
         }
     }

@@ -148,7 +148,8 @@ pub(super) fn describe(call: &mut Call<'_>) -> Answered {
         }
     }
     let mut shown = Vec::new();
-    for (id, group) in &call.state.groups {
+    let is_asked = |id: &str| asked.is_empty() || asked.contains(&id);
+    for (id, group) in call.state.groups.iter().filter(|(id, _)| is_asked(id)) {
         let tags = call.shown_tags(&group.tags, group.created);
         let values = |name: &str| {
             vec![match name {
@@ -159,9 +160,8 @@ pub(super) fn describe(call: &mut Call<'_>) -> Answered {
                 _ => group.description.clone(),
             }]
         };
-        let is_asked = asked.is_empty() || asked.contains(&id.as_str());
         let is_shown = call.is_here(&group.account, &group.region) && call.shows(group.created);
-        if is_asked && is_shown && filters.hit(&tags, values) {
+        if is_shown && filters.hit(&tags, values) {
             shown.push((id.clone(), show(call, id, group, &tags)));
         }
     }

@@ -44,6 +44,21 @@ fn one_cluster_cannot_fill_the_management_cluster() {
 }
 
 #[test]
+fn one_namespace_leaves_room_for_others() {
+    let link =
+        |number: usize| json!({"name": format!("link-{number}"), "allowedSubscriptions": [MANAGEMENT_SUBSCRIPTION]});
+    let greedy = |cluster: usize| {
+        let links = (0..16).map(|number| link(100 * cluster + number)).collect();
+        workload(&format!("greedy-{cluster}")).links(links)
+    };
+    let other = workload("other").with("/metadata/namespace", json!("neighbour"));
+    let all: Vec<Sample> = (0..40).map(greedy).chain([other]).collect();
+    let found = assigned(&management(), &all);
+    assert_eq!(found.changes.len(), 512 + 1);
+    assert_eq!(reasons(&found, "other"), [None]);
+}
+
+#[test]
 fn clusters_of_other_namespaces_are_left_as_they_are() {
     let (management, workload) = (served().cluster(), workload("wc").deleting().cluster());
     let snapshot = Snapshot {
