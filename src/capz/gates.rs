@@ -64,14 +64,16 @@ pub fn decide(control_plane: &KubeadmControlPlane, inputs: GateInputs<'_>, gates
             Pause::LeftAlone
         }
     };
+    // Cluster API does not finish the deletion of one that is paused.
+    if control_plane.metadata.deletion_timestamp.is_some() {
+        return release();
+    }
     match inputs.management.map(access) {
         Some(Ok(Access::Internal)) => {}
         Some(Ok(Access::Public)) => return release(),
         Some(Err(_)) | None => return Pause::LeftAlone,
     }
-    // Cluster API does not finish the deletion of one that is paused.
-    let is_deleting = control_plane.metadata.deletion_timestamp.is_some();
-    if is_deleting || control_plane.status.initialization.control_plane_initialized {
+    if control_plane.status.initialization.control_plane_initialized {
         return release();
     }
     let is_served = inputs.cluster.is_some_and(|cluster| !cluster.spec.paused);
@@ -249,6 +251,7 @@ mod tests {
             ..inputs
         };
         assert_eq!(decide(&control_plane(&own), unknown, &gates()), Pause::LeftAlone);
+        assert_eq!(decide(&control_plane(&deleting), unknown, &gates()), Pause::Released);
     }
 
     #[test]
