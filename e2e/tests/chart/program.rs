@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::values::defaults;
 
 /// The flags that the chart sets by itself, or that make no sense in a pod.
-const OF_THE_CHART: [&str; 16] = [
+const OF_THE_CHART: [&str; 17] = [
     "role",
     "namespace",
     "allow-scopes",
@@ -31,6 +31,7 @@ const OF_THE_CHART: [&str; 16] = [
     "management-cluster-name",
     "management-cluster-namespace",
     "azure-cluster-gates",
+    "delete-dropped-endpoints",
 ];
 
 #[test]
