@@ -46,7 +46,7 @@ fmt:
 generate: ## the generated files, in place
 	hack/generate
 
-demo: ## one cluster's life on the real executable: PRESET=fast|recorded, VARIANT=router|oauth|aws, KEEP=1
+demo: ## one cluster's life on the real executable: PRESET=fast|recorded, VARIANT=router|oauth|aws|capz, KEEP=1
 	hack/testenv/build >/dev/null
 	$(CARGO) build --quiet --locked --release --workspace --bins
 	@$${CARGO_TARGET_DIR:-target}/release/demo

@@ -1,5 +1,5 @@
 //! `make demo`: PRESET=fast|recorded chooses how long Azure takes, VARIANT=router|oauth how the cluster publishes its
-//! services, VARIANT=aws a simulated AWS. KEEP=1 leaves everything running.
+//! services, VARIANT=aws a simulated AWS, VARIANT=capz clusters of Cluster API. KEEP=1 leaves everything running.
 
 use std::process::ExitCode;
 
@@ -7,6 +7,7 @@ use anyhow::Result;
 use e2e::azure_sim::Preset;
 use e2e::demo::aws::AwsStage;
 use e2e::demo::azure::AzureStage;
+use e2e::demo::capz::CapzStage;
 use e2e::demo::stage::Stage;
 use e2e::demo::{Demo, Variant};
 use tokio::signal::unix::{SignalKind, signal};
@@ -40,6 +41,7 @@ async fn play(preset: Preset, variant: Variant, keep: bool) -> Result<()> {
     match variant {
         Variant::Router | Variant::OAuth => play_on::<AzureStage>(preset, variant, keep).await,
         Variant::Aws => play_on::<AwsStage>(preset, variant, keep).await,
+        Variant::Capz => play_on::<CapzStage>(preset, variant, keep).await,
     }
 }
 

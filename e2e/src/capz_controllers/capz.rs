@@ -121,12 +121,12 @@ impl Capz {
     }
 
     /// Writes the whole array of subnets of a cluster, as it was before the last `stale_by` writes, though others may
-    /// have changed it since.
+    /// have changed it since. Returns what this has made of the cluster.
     ///
     /// # Errors
     ///
     /// CAPZ does not know the cluster yet, or the API server refuses.
-    pub async fn rewrite_subnets(&self, cluster: &CapzCluster, stale_by: usize) -> Result<()> {
+    pub async fn rewrite_subnets(&self, cluster: &CapzCluster, stale_by: usize) -> Result<DynamicObject> {
         let read = self.provider.read_stale(cluster, stale_by).await?;
         let subnets = &read.data["spec"]["networkSpec"]["subnets"];
         let patch = json!({"spec": {"networkSpec": {"subnets": subnets}}});
@@ -259,10 +259,9 @@ impl Provider {
         Ok(())
     }
 
-    async fn patch(&self, read: &DynamicObject, patch: &Value) -> Result<()> {
+    async fn patch(&self, read: &DynamicObject, patch: &Value) -> Result<DynamicObject> {
         let api = self.azure_clusters(&read.namespace().unwrap_or_default());
-        api.patch(&read.name_any(), &params(), &Patch::Merge(patch)).await?;
-        Ok(())
+        Ok(api.patch(&read.name_any(), &params(), &Patch::Merge(patch)).await?)
     }
 
     async fn patch_status(&self, read: &DynamicObject, patch: &Value) -> Result<()> {
@@ -285,7 +284,7 @@ impl Provider {
         let finalizers: Vec<_> = others.chain(desired.then_some(FINALIZER)).collect();
         let version = &object.metadata.resource_version;
         let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": version}});
-        self.patch(object, &patch).await
+        self.patch(object, &patch).await.map(drop)
     }
 
     /// Deletes what was made for a cluster, then removes the finalizer. The group and its network stay.

@@ -75,12 +75,14 @@ impl AwsStage {
 
 impl Stage for AwsStage {
     type Change = Change;
+    type Position = u64;
     const CLOUD: &'static str = "AWS";
-    const API: &'static str = "AWS";
+    const HEADINGS: [&'static str; 2] = ["AWS calls", "AWS writes"];
     const PROGRAMS: &'static str = "etcd, kube-apiserver, kube-controller-manager, awssim";
     /// Hyperlink confirms what it does not find by further reads, at AWS's pace.
     const PATIENCE: Duration = Duration::from_secs(180);
     const DELETION: &'static str = "go: NodePools, HostedControlPlane, AWSEndpointService and namespace are deleted";
+    const DELETED: &'static str = "nothing is left in AWS, no finalizer, and the namespace is gone";
 
     async fn start(preset: Preset, _: Variant) -> Result<Self> {
         let env = AwsEnv::local(preset).await?;
@@ -116,12 +118,12 @@ impl Stage for AwsStage {
         observed::read(&self.env, &self.client, &self.cluster).await
     }
 
-    async fn last_call(&self) -> Result<u64> {
+    async fn position(&self) -> Result<u64> {
         self.env.oracle().last_call().await
     }
 
-    async fn calls(&self, since: u64) -> Result<Calls> {
-        let calls = self.env.oracle().journal(since).await?;
+    async fn calls(&self, since: &u64) -> Result<Calls> {
+        let calls = self.env.oracle().journal(*since).await?;
         Ok(Calls {
             all: calls.len(),
             writes: calls.iter().filter(|call| call.is_write()).count(),
@@ -163,7 +165,7 @@ impl Stage for AwsStage {
         ])
     }
 
-    async fn change(&self, change: Change) -> Result<()> {
+    async fn change(&self, change: Change) -> Result<Observed> {
         match change {
             Change::Record => {
                 let wrong = json!(["vpce-0123456789abcdef0.vpce-svc-0123.us-east-1.vpce.amazonaws.com."]);
@@ -172,18 +174,19 @@ impl Stage for AwsStage {
                         record["values"].clone_from(&wrong);
                     }
                 };
-                self.change_records(lead_elsewhere).await
+                self.change_records(lead_elsewhere).await?;
             }
             Change::NoRecord => {
                 self.change_records(|records, api| records.retain(|record| record["name"] != *api))
-                    .await
+                    .await?;
             }
             Change::Rules => {
                 let arn = self.arn("security-group").await?;
-                self.patch(&arn, |group| group["ingress"] = json!([])).await
+                self.patch(&arn, |group| group["ingress"] = json!([])).await?;
             }
-            Change::Deleted(kind) => self.env.oracle().drift_delete(&self.arn(kind).await?).await,
+            Change::Deleted(kind) => self.env.oracle().drift_delete(&self.arn(kind).await?).await?,
         }
+        self.observe().await
     }
 
     async fn delete(&self, timeout: Duration) -> Result<()> {

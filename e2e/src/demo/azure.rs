@@ -1,6 +1,7 @@
 //! The demo on Azure.
 
 mod observed;
+pub(super) mod resource;
 
 use std::time::Duration;
 
@@ -34,11 +35,13 @@ pub enum Change {
 
 impl Stage for AzureStage {
     type Change = Change;
+    type Position = u64;
     const CLOUD: &'static str = "Azure";
-    const API: &'static str = "ARM";
+    const HEADINGS: [&'static str; 2] = ["ARM calls", "ARM writes"];
     const PROGRAMS: &'static str = "etcd, kube-apiserver, kube-controller-manager, armsim";
     const PATIENCE: Duration = Duration::from_secs(60);
     const DELETION: &'static str = "go: HostedControlPlane and namespace are deleted";
+    const DELETED: &'static str = "nothing is left in Azure, no finalizer, and the namespace is gone";
 
     async fn start(preset: Preset, variant: Variant) -> Result<Self> {
         let test_env = TestEnv::local(preset).await?;
@@ -75,12 +78,12 @@ impl Stage for AzureStage {
         observed::read(&self.test_env, &self.client, &self.cluster).await
     }
 
-    async fn last_call(&self) -> Result<u64> {
+    async fn position(&self) -> Result<u64> {
         self.test_env.oracle().last_call().await
     }
 
-    async fn calls(&self, since: u64) -> Result<Calls> {
-        let calls = self.test_env.oracle().journal(since).await?;
+    async fn calls(&self, since: &u64) -> Result<Calls> {
+        let calls = self.test_env.oracle().journal(*since).await?;
         Ok(Calls {
             all: calls.len(),
             writes: calls.iter().filter(|call| call.is_write()).count(),
@@ -126,11 +129,12 @@ impl Stage for AzureStage {
         Ok(drifts)
     }
 
-    async fn change(&self, change: Change) -> Result<()> {
+    async fn change(&self, change: Change) -> Result<Observed> {
         match change {
-            Change::Put(id, body) => self.test_env.oracle().drift_put(&id, &body).await,
-            Change::Delete(id) => self.test_env.oracle().drift_delete(&id).await,
+            Change::Put(id, body) => self.test_env.oracle().drift_put(&id, &body).await?,
+            Change::Delete(id) => self.test_env.oracle().drift_delete(&id).await?,
         }
+        self.observe().await
     }
 
     async fn delete(&self, timeout: Duration) -> Result<()> {

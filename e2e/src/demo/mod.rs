@@ -1,8 +1,9 @@
-//! The demo: one private hosted cluster comes up, stays, heals from drift and is deleted, on the real executable, a
-//! real API server and a simulated cloud. Each change is printed.
+//! The demo: one private hosted cluster, or several clusters of Cluster API, come up, stay, heal from drift and are
+//! deleted, on the real executable, a real API server and a simulated cloud. Each change is printed.
 
 pub mod aws;
 pub mod azure;
+pub mod capz;
 pub mod observed;
 pub mod stage;
 pub mod table;
@@ -27,7 +28,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// How long the phase lasts in which nothing should change.
 const QUIET_TIME: Duration = Duration::from_secs(5);
 
-/// The demo's cluster.
+/// The demo's cluster or clusters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Variant {
     /// On Azure, with all services by the router.
@@ -37,6 +38,8 @@ pub enum Variant {
     OAuth,
     /// On AWS, with all services by the router.
     Aws,
+    /// A management cluster of Cluster API on Azure, and its workload clusters.
+    Capz,
 }
 
 impl FromStr for Variant {
@@ -47,7 +50,8 @@ impl FromStr for Variant {
             "router" => Ok(Self::Router),
             "oauth" => Ok(Self::OAuth),
             "aws" => Ok(Self::Aws),
-            _ => bail!("VARIANT is router, oauth or aws"),
+            "capz" => Ok(Self::Capz),
+            _ => bail!("VARIANT is router, oauth, aws or capz"),
         }
     }
 }
@@ -79,7 +83,7 @@ impl<S: Stage> Demo<S> {
         let [server, cloud] = stage.addresses();
         view.line(&format!("API server  {server}"));
         view.line(&format!("simulated {}  {cloud}", S::CLOUD));
-        view.progress("hyperlink run --role ho, hyperlink run --role cpo");
+        view.progress(S::COMMANDS);
         stage.start_roles().await?;
         let patience = match preset {
             Preset::Fast => S::PATIENCE,
@@ -100,7 +104,7 @@ impl<S: Stage> Demo<S> {
             patience,
             view,
             observed: Observed::default(),
-            table: Table::of(S::API),
+            table: Table::of(S::HEADINGS),
         })
     }
 
@@ -128,13 +132,13 @@ impl<S: Stage> Demo<S> {
         Ok(())
     }
 
-    /// Creates the hosted cluster and waits until it is up.
+    /// Creates each cluster that is not there and waits until all are up.
     ///
     /// # Errors
     ///
-    /// The cluster does not come up.
+    /// A cluster does not come up.
     pub async fn come_up(&mut self) -> Result<()> {
-        let start = self.begin("up: a private hosted cluster is created").await?;
+        let start = self.begin(S::CREATION).await?;
         self.stage.create().await?;
         self.until_up().await?;
         self.end("up", start).await
@@ -147,14 +151,13 @@ impl<S: Stage> Demo<S> {
                 QUIET_TIME.as_secs()
             ))
             .await?;
-        let since = start.call;
         let end = Instant::now() + QUIET_TIME;
         while Instant::now() < end {
             self.read().await?;
             tokio::time::sleep(POLL).await;
         }
-        let writes = self.stage.calls(since).await?.writes;
-        ensure!(writes == 0, "{writes} writes to {} at rest", S::API);
+        let writes = self.stage.calls(&start.position).await?.writes;
+        ensure!(writes == 0, "{writes} {} at rest", S::HEADINGS[1]);
         self.view.line("nothing was written");
         self.end("rest", start).await
     }
@@ -163,8 +166,8 @@ impl<S: Stage> Demo<S> {
     /// cluster is up.
     async fn heal(&mut self, drift: Drift<S::Change>) -> Result<()> {
         let start = self.begin(drift.heading).await?;
-        self.stage.change(drift.change).await?;
-        self.read().await?;
+        let now = self.stage.change(drift.change).await?;
+        self.note(now);
         ensure!(!self.observed.is_up(), "the drift did no harm");
         self.until_up().await?;
         self.end(drift.phase, start).await
@@ -177,10 +180,7 @@ impl<S: Stage> Demo<S> {
         let mut left = self.stage.resource_ids().await?;
         left.retain(|id| !before.contains(id));
         ensure!(left.is_empty(), "left behind in {}: {left:?}", S::CLOUD);
-        self.view.line(&format!(
-            "nothing is left in {}, no finalizer, and the namespace is gone",
-            S::CLOUD
-        ));
+        self.view.line(S::DELETED);
         self.end("go", start).await
     }
 
@@ -219,22 +219,26 @@ impl<S: Stage> Demo<S> {
 
     async fn read(&mut self) -> Result<()> {
         let now = self.stage.observe().await?;
-        show(&self.view, &now, &self.observed);
-        self.observed = now;
+        self.note(now);
         Ok(())
     }
 
-    async fn begin(&mut self, heading: &str) -> Result<Start> {
+    fn note(&mut self, now: Observed) {
+        show(&self.view, &now, &self.observed);
+        self.observed = now;
+    }
+
+    async fn begin(&mut self, heading: &str) -> Result<Start<S::Position>> {
         self.view.heading(heading);
         Ok(Start {
             at: Instant::now(),
-            call: self.stage.last_call().await?,
+            position: self.stage.position().await?,
         })
     }
 
-    async fn end(&mut self, phase: &str, start: Start) -> Result<()> {
+    async fn end(&mut self, phase: &str, start: Start<S::Position>) -> Result<()> {
         let time = start.at.elapsed();
-        let calls = self.stage.calls(start.call).await?;
+        let calls = self.stage.calls(&start.position).await?;
         self.view.line(&format!("done in {:.1} s", time.as_secs_f64()));
         self.table.push(Row {
             phase: phase.to_owned(),
@@ -245,7 +249,7 @@ impl<S: Stage> Demo<S> {
         Ok(())
     }
 
-    /// Brings the cluster up once more and prints how to inspect it.
+    /// Brings the deleted cluster up once more and prints how to inspect it.
     ///
     /// # Errors
     ///
@@ -258,7 +262,7 @@ impl<S: Stage> Demo<S> {
         Ok(())
     }
 
-    /// Stops both roles as the kubelet would.
+    /// Stops the roles as the kubelet would.
     ///
     /// # Errors
     ///
@@ -268,10 +272,10 @@ impl<S: Stage> Demo<S> {
     }
 }
 
-/// When a phase began, and the number of the last call before it.
-struct Start {
+/// When a phase began, and up to where calls were counted before it.
+struct Start<P> {
     at: Instant,
-    call: u64,
+    position: P,
 }
 
 fn show(view: &View, now: &Observed, before: &Observed) {

@@ -1,14 +1,14 @@
-//! What exists of one hosted cluster at one moment, in words, and what has changed since another one.
+//! What exists of the clusters at one moment, in words, and what has changed since another one.
 
 use std::collections::BTreeMap;
 
 use crate::test_env::Reachable;
 
-/// Everything that exists of the cluster, each thing with its state. What does not exist has no entry.
+/// Everything that exists of the clusters, each thing with its state. What does not exist has no entry.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
     things: BTreeMap<String, String>,
-    lacking_condition: Option<&'static str>,
+    lack: Option<&'static str>,
     unreachable: Vec<String>,
 }
 
@@ -18,7 +18,7 @@ impl Observed {
         self.things.insert(name, state);
     }
 
-    /// Adds a name, with where it leads. The cluster is up only if that is the `expected` Service.
+    /// Adds a name, with where it leads. All is up only if that is the `expected` Service.
     pub(super) fn add_name(&mut self, name: &str, found: Reachable, expected: &str) {
         let service = found.path.last().map(|hop| hop.id.clone()).unwrap_or_default();
         let state = match (found.ok, found.address) {
@@ -31,24 +31,25 @@ impl Observed {
         self.things.insert(format!("name {name}"), state);
     }
 
-    /// Notes that a condition is not True, in words.
-    pub(super) fn lacks_condition(&mut self, condition: &'static str) {
-        self.lacking_condition = Some(condition);
+    /// Notes something else that is missing, such as a condition that is not True, in words.
+    pub(super) fn add_lack(&mut self, lack: &'static str) {
+        self.lack = Some(lack);
     }
 
-    /// Whether Hyperlink reports everything as available, and every name really leads to its Service.
+    /// Whether Hyperlink reports everything as available, nothing else is missing, and every name really leads to its
+    /// Service.
     pub fn is_up(&self) -> bool {
-        self.lacking_condition.is_none() && self.unreachable.is_empty()
+        self.lack.is_none() && self.unreachable.is_empty()
     }
 
-    /// What the cluster still lacks to be up, for a progress line.
+    /// What is still missing for all to be up, for a progress line.
     pub fn lacks(&self) -> String {
         match self.unreachable.first() {
             Some(name) => format!(
                 "{name} {}",
                 self.things.get(&format!("name {name}")).map_or("", String::as_str)
             ),
-            None => self.lacking_condition.unwrap_or("nothing").into(),
+            None => self.lack.unwrap_or("nothing").into(),
         }
     }
 

@@ -25,70 +25,78 @@ pub struct Drift<C> {
     pub change: C,
 }
 
-/// How many calls have reached a cloud.
+/// The two figures of a phase, under [`Stage::HEADINGS`].
 #[derive(Clone, Copy, Debug)]
 pub struct Calls {
-    /// All, refused ones included.
+    /// All calls that reached the cloud, refused ones included.
     pub all: usize,
-    /// Those that asked for a change.
+    /// Those that asked for a change; for a role that changes nothing in the cloud, its writes to Kubernetes.
     pub writes: usize,
 }
 
-/// An environment with a simulated cloud, both roles of Hyperlink and one hosted cluster.
+/// An environment with a simulated cloud, roles of Hyperlink and a cluster or several.
 #[expect(async_fn_in_trait, reason = "the demo runs on one task")]
 pub trait Stage: Sized {
     /// What is changed by hand.
     type Change;
+    /// Up to where calls have been counted.
+    type Position;
     /// The name of the cloud.
     const CLOUD: &'static str;
-    /// The name of the API that takes its calls.
-    const API: &'static str;
+    /// What is counted: calls, and writes.
+    const HEADINGS: [&'static str; 2];
     /// The programs of the environment.
     const PROGRAMS: &'static str;
     /// How long a phase takes at most where the cloud is fast.
     const PATIENCE: Duration;
+    /// The commands of Hyperlink.
+    const COMMANDS: &'static str = "hyperlink run --role ho, hyperlink run --role cpo";
+    /// The heading of the phase in which what there is to create is created.
+    const CREATION: &'static str = "up: a private hosted cluster is created";
     /// The heading of the phase in which the cluster is deleted.
     const DELETION: &'static str;
+    /// What is true when it is deleted and [`Stage::resource_ids`] shows nothing of it.
+    const DELETED: &'static str;
 
     /// Starts the environment.
     async fn start(preset: Preset, variant: Variant) -> Result<Self>;
 
-    /// Starts both roles.
+    /// Starts the roles.
     async fn start_roles(&mut self) -> Result<()>;
 
     /// Address of the API server, and of the simulated cloud.
     fn addresses(&self) -> [String; 2];
 
-    /// The processes of both roles.
+    /// The processes of the roles.
     fn roles(&self) -> Vec<&Hyperlink>;
 
     /// What exists now.
     async fn observe(&self) -> Result<Observed>;
 
-    /// The number of the last call so far.
-    async fn last_call(&self) -> Result<u64>;
+    /// Up to where calls are counted now.
+    async fn position(&self) -> Result<Self::Position>;
 
-    /// The calls after the one numbered `since`.
-    async fn calls(&self, since: u64) -> Result<Calls>;
+    /// The calls since then.
+    async fn calls(&self, since: &Self::Position) -> Result<Calls>;
 
-    /// Does what HyperShift does to create the cluster.
+    /// Does what HyperShift, or Cluster API, does to create each cluster that is not there.
     async fn create(&self) -> Result<()>;
 
     /// What is changed by hand, in this order.
     fn drifts(&self) -> Result<Vec<Drift<Self::Change>>>;
 
-    /// Changes something by hand.
-    async fn change(&self, change: Self::Change) -> Result<()>;
+    /// Changes something by hand. Returns what exists right after.
+    async fn change(&self, change: Self::Change) -> Result<Observed>;
 
-    /// Does what HyperShift does to delete the cluster, within this time.
+    /// Does what HyperShift, or Cluster API, does to delete the cluster, within this time.
     async fn delete(&self, timeout: Duration) -> Result<()>;
 
-    /// Ids of what is in the cloud beside the guest's network.
+    /// Ids of what is there of the cluster beside its network.
     async fn resource_ids(&self) -> Result<Vec<String>>;
 
     /// How to inspect what stays.
     fn show_how_to_inspect(&self, view: &View);
 
-    /// Stops both roles as the kubelet would.
+    /// Stops the roles as the kubelet would.
     async fn stop(self) -> Result<()>;
 }

@@ -12,21 +12,22 @@ pub struct Row {
     pub time: Duration,
     /// How many calls reached the cloud, refused ones included.
     pub calls: usize,
-    /// How many of those calls asked for a change.
+    /// How many writes there were, of whichever kind is counted.
     pub writes: usize,
 }
 
 /// All phases so far.
 #[derive(Clone, Debug)]
 pub struct Table {
-    api: &'static str,
+    headings: [&'static str; 2],
     rows: Vec<Row>,
 }
 
 impl Table {
-    /// A table of calls to an API of this name.
-    pub fn of(api: &'static str) -> Self {
-        Self { api, rows: Vec::new() }
+    /// A table with these headings of calls and writes.
+    pub fn of(headings: [&'static str; 2]) -> Self {
+        let rows = Vec::new();
+        Self { headings, rows }
     }
 
     /// Adds a phase at the end.
@@ -43,13 +44,8 @@ impl Table {
             .max()
             .unwrap_or_default()
             .max(5);
-        let mut text = format!(
-            "{:width$}  {:>8}  {:>9}  {:>10}\n",
-            "phase",
-            "time",
-            format!("{} calls", self.api),
-            format!("{} writes", self.api)
-        );
+        let [calls_heading, writes_heading] = self.headings;
+        let mut text = format!("{:width$}  {:>8}  {calls_heading}  {writes_heading}\n", "phase", "time");
         for Row {
             phase,
             time,
@@ -60,8 +56,10 @@ impl Table {
             // Writing to a String cannot fail.
             let _ = writeln!(
                 text,
-                "{phase:width$}  {:>6.1} s  {calls:>9}  {writes:>10}",
-                time.as_secs_f64()
+                "{phase:width$}  {:>6.1} s  {calls:>calls_width$}  {writes:>writes_width$}",
+                time.as_secs_f64(),
+                calls_width = calls_heading.len(),
+                writes_width = writes_heading.len()
             );
         }
         for (process, bytes) in peak_rss {
@@ -78,7 +76,7 @@ mod tests {
 
     #[test]
     fn columns_stand_under_their_headings() {
-        let mut table = Table::of("ARM");
+        let mut table = Table::of(["ARM calls", "Kubernetes writes"]);
         let time = Duration::from_millis(12_340);
         table.push(Row {
             phase: "up".into(),
@@ -86,8 +84,8 @@ mod tests {
             calls: 28,
             writes: 9,
         });
-        let expected = "phase      time  ARM calls  ARM writes\n\
-                        up       12.3 s         28           9\n\n\
+        let expected = "phase      time  ARM calls  Kubernetes writes\n\
+                        up       12.3 s         28                  9\n\n\
                         peak memory of hyperlink ho: 1.5 MiB";
         assert_eq!(table.render(&[("ho", 3 << 19)]), expected);
     }

@@ -10,8 +10,8 @@ mod capz;
 mod dashboard;
 #[path = "demo.rs"]
 mod demo;
-#[path = "demo_aws.rs"]
-mod demo_aws;
+#[path = "demo_variants.rs"]
+mod demo_variants;
 #[path = "faults.rs"]
 mod faults;
 #[path = "life.rs"]

@@ -22,7 +22,7 @@ pub(super) async fn read(env: &AwsEnv, client: &kube::Client, cluster: &AwsHoste
     }
     let found = cluster.get_custom_resource(client).await?;
     if !found.is_some_and(|found| add_custom_resource(&mut observed, &found)) {
-        observed.lacks_condition("both conditions");
+        observed.add_lack("both conditions");
     }
     for resource in env.oracle().resources("arn:").await? {
         add_resource(&mut observed, &resource, cluster);

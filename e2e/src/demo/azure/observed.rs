@@ -5,6 +5,7 @@ use anyhow::Result;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
+use super::resource;
 use crate::demo::observed::Observed;
 use crate::hosted_cluster::{Condition, HostedCluster, conditions};
 use crate::test_env::TestEnv;
@@ -17,7 +18,9 @@ pub(super) async fn read(test_env: &TestEnv, client: &kube::Client, cluster: &Ho
     for subscription in [&azure.management_subscription, &azure.guest_subscription] {
         let prefix = format!("/subscriptions/{subscription}");
         for resource in test_env.oracle().resources(&prefix).await? {
-            add_resource(&mut observed, &resource, cluster);
+            if is_of(cluster, &resource) {
+                resource::add(&mut observed, &resource);
+            }
         }
     }
     for name in cluster.host_names() {
@@ -41,7 +44,7 @@ async fn read_kubernetes(observed: &mut Observed, client: &kube::Client, cluster
         }
         let found = cluster.get_custom_resource(client, name).await?;
         if !found.is_some_and(|found| add_custom_resource(observed, name, &found)) {
-            observed.lacks_condition("the summary condition");
+            observed.add_lack("the summary condition");
         }
     }
     Ok(())
@@ -80,62 +83,7 @@ fn add_custom_resource(observed: &mut Observed, name: &str, found: &DynamicObjec
     available
 }
 
-fn add_resource(observed: &mut Observed, resource: &Value, cluster: &HostedCluster) {
+fn is_of(cluster: &HostedCluster, resource: &Value) -> bool {
     let id = resource["id"].as_str().unwrap_or_default();
-    let Some((kind, name)) = kind_and_name(id) else { return };
-    if !id.contains(&cluster.infra_id()) && !id.contains(&cluster.cluster_id()) {
-        return;
-    }
-    let properties = &resource["properties"];
-    let state = properties["provisioningState"].as_str().unwrap_or_default();
-    let (label, detail) = match kind.as_str() {
-        "virtualnetworks/subnets" if name.ends_with("-pls-nat") => ("NAT subnet", text(&properties["addressPrefix"])),
-        "privatelinkservices" => ("Private Link Service", text(&properties["alias"])),
-        "privateendpoints" => ("Private Endpoint", connection(properties)),
-        "privatednszones" => ("zone", String::new()),
-        "privatednszones/virtualnetworklinks" => ("zone link", text(&properties["virtualNetworkLinkState"])),
-        "privatednszones/a" => ("record", addresses(properties)),
-        _ => return,
-    };
-    observed.add(format!("{label} {name}"), format!("{state} {detail}").trim().to_owned());
-}
-
-/// The type below `Microsoft.Network` in lower case, and the name; for private DNS, the name includes its parents'
-/// names.
-fn kind_and_name(id: &str) -> Option<(String, String)> {
-    let (_, below) = id.split_once("/providers/Microsoft.Network/")?;
-    let parts: Vec<_> = below.split('/').collect();
-    let kinds: Vec<_> = parts.iter().step_by(2).map(|part| part.to_lowercase()).collect();
-    let names: Vec<_> = parts.iter().skip(1).step_by(2).rev().copied().collect();
-    let name = if kinds.first().is_some_and(|kind| kind == "privatednszones") {
-        names.join(".")
-    } else {
-        (*names.first()?).to_owned()
-    };
-    Some((kinds.join("/"), name))
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
-}
-
-fn connection(endpoint: &Value) -> String {
-    let states = endpoint["manualPrivateLinkServiceConnections"]
-        .as_array()
-        .into_iter()
-        .flatten();
-    let states: Vec<_> = states
-        .map(|one| text(&one["properties"]["privateLinkServiceConnectionState"]["status"]))
-        .collect();
-    states.join(" ")
-}
-
-fn addresses(record: &Value) -> String {
-    let records = record["aRecords"].as_array().or(record["ARecords"].as_array());
-    let all: Vec<_> = records
-        .into_iter()
-        .flatten()
-        .map(|one| text(&one["ipv4Address"]))
-        .collect();
-    all.join(" ")
+    id.contains(&cluster.infra_id()) || id.contains(&cluster.cluster_id())
 }
