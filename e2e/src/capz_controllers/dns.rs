@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use kube::runtime::controller::Action;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::azure_cluster::AzureCluster;
 use super::reference::{API_SERVER_IP, MANAGEMENT_INGRESS_IP};
@@ -101,14 +101,23 @@ impl Zones {
             return Ok(());
         }
         let location = json!({"location": "global"});
-        self.arm.put(&record.zone, &location).await?;
+        self.create(&record.zone, &location).await?;
         let vnet_name = record.vnet.rsplit('/').next().context("a VNet's id")?;
         let link = json!({"location": "global", "properties": {
             "virtualNetwork": {"id": record.vnet}, "registrationEnabled": false}});
         let link_id = format!("{}/virtualNetworkLinks/{vnet_name}", record.zone);
-        self.arm.put(&link_id, &link).await?;
+        self.create(&link_id, &link).await?;
         let body = json!({"properties": {"ttl": 300, "aRecords": [{"ipv4Address": address}]}});
         self.arm.put(&id, &body).await.map(drop)
+    }
+
+    /// Creates what is not there, or has failed. What takes longer than a call waits goes on in Azure.
+    async fn create(&self, id: &str, body: &Value) -> Result<()> {
+        let found = self.arm.get(id).await?;
+        match found.is_some_and(|found| found["properties"]["provisioningState"] != "Failed") {
+            true => Ok(()),
+            false => self.arm.put(id, body).await.map(drop),
+        }
     }
 
     /// Deletes the record. The zone stays, without which a delete of the record is not found.
