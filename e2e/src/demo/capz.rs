@@ -92,7 +92,7 @@ impl Stage for CapzStage {
         "etcd, kube-apiserver, kube-controller-manager, armsim; CAPZ and DNS operator, played";
     const PATIENCE: Duration = Duration::from_secs(90);
     const COMMANDS: &'static str = "hyperlink run --role capz";
-    const CREATION: &'static str = "up: two private workload clusters and a public one are created";
+    const CREATION: &'static str = "up: two private workload clusters and a public one";
     const DELETION: &'static str = "go: KubeadmControlPlane, AzureCluster and Cluster of wc-2 are deleted";
     const DELETED: &'static str =
         "of wc-2 no entry is left, no private endpoint, no record and no finalizer; the others are connected";
