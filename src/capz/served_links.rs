@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn field_is_looked_for_in_the_version_that_is_read() {
+    fn field_is_found_in_the_version_of_the_api() {
         let with = definition(json!({"properties": {"privateLinks": {"type": "array"}}}));
         assert!(has_links(&with, "v1beta1"));
         assert!(!has_links(&with, "v1alpha4"));
@@ -69,7 +69,11 @@ mod tests {
     #[case::shows_one(workload("wc"), true, false)]
     #[case::public(workload("wc").links(json!([])).public(), true, false)]
     #[case::deleting(workload("wc").links(json!([])).deleting(), true, false)]
-    fn cluster_that_had_a_link_is_in_doubt(#[case] sample: Sample, #[case] is_recorded: bool, #[case] expected: bool) {
+    fn cluster_that_had_a_link_may_have_lost_it(
+        #[case] sample: Sample,
+        #[case] is_recorded: bool,
+        #[case] expected: bool,
+    ) {
         let (cluster, mut ledger) = (sample.cluster(), Ledger::default());
         if is_recorded {
             ledger.record("e", Holder::of(&cluster));

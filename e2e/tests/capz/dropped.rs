@@ -106,7 +106,7 @@ fn endpoint_that_capz_leaves_is_deleted_with_its_entry() {
 }
 
 #[test]
-fn endpoint_that_stays_for_half_an_hour_is_told_of() {
+fn endpoint_that_stays_for_half_an_hour_is_shown() {
     scenario(async {
         let (fleet, [kept, gone], hyperlink) = fleet("false").await?;
         // CAPZ cannot delete a Private Link Service that has a connection, so the cluster stays for now.

@@ -18,7 +18,7 @@ use crate::fleet::{Fleet, NAMESPACE, entry, workload};
 use crate::{SOON, becomes_true};
 
 /// What begins so is Hyperlink's own.
-const OURS: &str = "hyperlink.hypershift.openshift.io/";
+const HYPERLINKS: &str = "hyperlink.hypershift.openshift.io/";
 
 #[test]
 fn reference_connects_a_private_cluster_both_ways() {
@@ -71,7 +71,7 @@ async fn state(fleet: &Fleet, clusters: &[CapzCluster]) -> Result<BTreeMap<Strin
     for cluster in clusters.iter().chain([&fleet.management]) {
         let object = cluster.get(&fleet.env).await?;
         let mut annotations = object.annotations().clone();
-        annotations.retain(|name, _| !name.starts_with(OURS));
+        annotations.retain(|name, _| !name.starts_with(HYPERLINKS));
         let all = json!({"spec": object.data["spec"], "finalizers": object.finalizers(), "annotations": annotations});
         found.insert(cluster.name().to_owned(), all);
     }

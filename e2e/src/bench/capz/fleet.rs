@@ -10,7 +10,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 
 use super::super::{PATIENCE, SOON};
-use super::observer::{Observer, Seen};
+use super::observer::{Observed, Observer};
 use crate::CapzEnv;
 use crate::azure_sim::Preset;
 use crate::capz_cluster::{CapzCluster, IdentityType, LoadBalancer};
@@ -92,8 +92,8 @@ impl Fleet {
         &self.management
     }
 
-    pub(super) fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.observer.seen()
+    pub(super) fn observed(&self) -> MutexGuard<'_, Observed> {
+        self.observer.observed()
     }
 
     /// The workload cluster of this number; the subscriptions take turns.

@@ -52,17 +52,17 @@ async fn come(fleet: &Fleet, preset: Preset) -> Result<Vec<Figure>> {
     let created = began.elapsed().as_secs_f64();
     let ready = fleet.endpoints_become_ready(CLUSTERS).await?;
     eventually("all clusters have their condition", PATIENCE, || async {
-        let (done, all) = (fleet.seen().true_count(), CLUSTERS);
+        let (done, all) = (fleet.observed().true_count(), CLUSTERS);
         ensure!(done == all, "{done} of {all}");
         Ok(())
     })
     .await?;
     let late = |(cluster, ready): (&String, &Instant)| {
-        let published = fleet.seen().published(cluster)?;
+        let published = fleet.observed().published(cluster)?;
         Some(published.saturating_duration_since(*ready))
     };
     let last = ready.iter().filter_map(late).max().context("no address")?;
-    let lost = fleet.seen().lost();
+    let lost = fleet.observed().lost();
     let goal = if preset == Preset::Fast { 10.0 } else { 60.0 };
     let writes = fleet
         .metric("hyperlink_capz_management_cluster_writes_total{result=\"written\"}")
@@ -124,11 +124,11 @@ async fn dropped(fleet: &Fleet) -> Result<Figure> {
         let entry = fleet.entry_of(number);
         // What CAPZ deletes with an entry is another matter.
         fleet.capz().pause();
-        let before = fleet.seen().additions(&entry);
+        let before = fleet.observed().additions(&entry);
         fleet.management().remove_entry(fleet.env(), &entry).await?;
         let began = Instant::now();
         eventually("the entry is back", PATIENCE, || async {
-            ensure!(fleet.seen().additions(&entry) > before);
+            ensure!(fleet.observed().additions(&entry) > before);
             Ok(())
         })
         .await?;
@@ -165,7 +165,7 @@ async fn onboard(fleet: &Fleet, number: usize) -> Result<(Duration, f64)> {
     .await?;
     let (began, since) = (Instant::now(), fleet.env().oracle().last_call().await?);
     let published = eventually("the address is published", PATIENCE, || async {
-        fleet.seen().published(cluster.name()).context("no address")
+        fleet.observed().published(cluster.name()).context("no address")
     })
     .await?;
     let calls = fleet.env().oracle().journal(since).await?;

@@ -16,13 +16,13 @@ use crate::capz_controllers::{API_SERVER_IP, CONDITION};
 
 /// Watches the AzureClusters of a namespace. Dropping it ends that.
 pub(super) struct Observer {
-    seen: Arc<Mutex<Seen>>,
+    observed: Arc<Mutex<Observed>>,
     task: JoinHandle<()>,
 }
 
-/// What was seen.
+/// What was observed.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct Observed {
     /// When the address of each workload cluster was first there.
     published: BTreeMap<String, Instant>,
     /// The workload clusters whose condition is True.
@@ -38,8 +38,8 @@ pub(super) struct Seen {
 impl Observer {
     /// Begins to watch; `management` is the name of the management cluster.
     pub(super) fn begin(api: Api<DynamicObject>, management: &str) -> Self {
-        let (seen, management) = (Arc::<Mutex<Seen>>::default(), management.to_owned());
-        let noted = Arc::clone(&seen);
+        let (observed, management) = (Arc::<Mutex<Observed>>::default(), management.to_owned());
+        let noted = Arc::clone(&observed);
         let task = tokio::spawn(async move {
             let mut events = pin!(watcher(api, watcher::Config::default()));
             loop {
@@ -53,12 +53,12 @@ impl Observer {
                 }
             }
         });
-        Self { seen, task }
+        Self { observed, task }
     }
 
-    /// What was seen so far.
-    pub(super) fn seen(&self) -> MutexGuard<'_, Seen> {
-        locked(&self.seen)
+    /// What was observed so far.
+    pub(super) fn observed(&self) -> MutexGuard<'_, Observed> {
+        locked(&self.observed)
     }
 }
 
@@ -68,11 +68,11 @@ impl Drop for Observer {
     }
 }
 
-fn locked(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked(observed: &Mutex<Observed>) -> MutexGuard<'_, Observed> {
+    observed.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Seen {
+impl Observed {
     fn note(&mut self, management: &str, object: &DynamicObject) {
         if object.name_any() == management {
             return self.note_entries(object);
