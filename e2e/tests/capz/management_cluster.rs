@@ -3,15 +3,14 @@
 use anyhow::{Context, Result, ensure};
 use e2e::capz_cluster::{CapzCluster, IdentityType, LoadBalancer};
 use e2e::capz_controllers::{API_SERVER_IP, CONDITION, FINALIZER, MANAGEMENT_INGRESS_IP};
-use e2e::scenario::skipped;
-use e2e::{crds, eventually, scenario};
+use e2e::{eventually, scenario};
 use kube::ResourceExt;
 use kube::api::Patch;
 use serde_json::{Value, json};
 
 use crate::bad_input::has_reason;
 use crate::fleet::{Fleet, LEDGER, NAMESPACE, entry, workload};
-use crate::{SOON, becomes_true, has_event};
+use crate::{SOON, becomes_true};
 
 impl Fleet {
     /// The subnets of the management cluster.
@@ -180,33 +179,6 @@ fn condition_that_is_listed_twice_is_listed_once_again() {
         fleet.is_connected(&cluster).await?;
         ensure!(cluster.conditions(&fleet.env, CONDITION).await?.len() == 1);
         ensure!(cluster.annotation(&fleet.env, API_SERVER_IP).await?.is_some());
-        hyperlink.stop().await?;
-        fleet.stop().await
-    });
-}
-
-#[test]
-fn paths_stay_while_links_are_hidden() {
-    scenario(async {
-        let (fleet, [cluster], hyperlink) = Fleet::serving(["wc"]).await?;
-        let address = cluster.annotation(&fleet.env, API_SERVER_IP).await?;
-        fleet.capz.pause();
-        if !crds::capi::serve_links(&fleet.env.client()?, false).await? {
-            skipped("no CRDs of CAPZ at hand");
-            return Ok(());
-        }
-        let stays = "does not show the field privateLinks: what is there stays";
-        has_event(&fleet.env, NAMESPACE, "Refused", stays).await?;
-        // Both clusters are reconciled again.
-        for of in [&cluster, &fleet.management] {
-            of.annotate(&fleet.env, "example.com/touched", Some("x")).await?;
-        }
-        has_reason(&fleet, &cluster, "LinksNotAllowed").await?;
-        fleet.has_entries(&[entry(&cluster)]).await?;
-        ensure!(cluster.annotation(&fleet.env, API_SERVER_IP).await? == address);
-        crds::capi::serve_links(&fleet.env.client()?, true).await?;
-        fleet.capz.resume();
-        fleet.is_connected(&cluster).await?;
         hyperlink.stop().await?;
         fleet.stop().await
     });
