@@ -40,8 +40,8 @@ pub struct Snapshot<'a> {
     pub only: Option<&'a str>,
     /// The UIDs in the ledger of which reads have shown that no such cluster exists.
     pub gone: &'a BTreeSet<String>,
-    /// Whether the API server hides the links of all clusters.
-    pub links_are_hidden: bool,
+    /// The UIDs of workload clusters whose links the API server hides, or may.
+    pub hidden: &'a BTreeSet<String>,
 }
 
 /// How it stands with one desired entry of a workload cluster.

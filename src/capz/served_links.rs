@@ -35,6 +35,12 @@ pub fn not_served() -> Problem {
     Problem::new(Reason::LinksNotAllowed, message)
 }
 
+/// The problem that a cluster may have links that no event has shown yet.
+pub fn served_again() -> Problem {
+    let message = "the links of the cluster are read again: what is there stays";
+    Problem::new(Reason::LinksNotReady, message)
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;

@@ -8,9 +8,7 @@ use crate::api::capi::AzureCluster;
 use crate::azure::arm::id::ResourceId;
 use crate::capz::cluster::{Access, age, is_deleting, reference, uid};
 use crate::capz::entry::{DesiredEntry, key};
-use crate::capz::ledger::Ledger;
 use crate::capz::links::{self, DesiredLinks};
-use crate::capz::served_links::has_lost_its_links;
 
 /// Whether it is known what a cluster desires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,8 +128,7 @@ fn desired(cluster: &AzureCluster, snapshot: &Snapshot<'_>) -> Option<DesiredLin
     if is_deleting(cluster) {
         return Some(DesiredLinks::default());
     }
-    let is_hidden = || has_lost_its_links(cluster, &Ledger::read(snapshot.management));
-    if !takes_part(cluster) || snapshot.links_are_hidden && is_hidden() {
+    if !takes_part(cluster) || snapshot.hidden.contains(uid(cluster)) {
         return None;
     }
     match undecided(cluster, snapshot.management, snapshot.cloud).ok()? {

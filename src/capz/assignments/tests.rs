@@ -20,7 +20,7 @@ fn assigned_with(management: &Sample, workloads: &[Sample], gone: &[&str]) -> As
         cloud: PUBLIC_CLOUD,
         only: None,
         gone: &gone.iter().map(|uid| (*uid).to_owned()).collect(),
-        links_are_hidden: false,
+        hidden: &BTreeSet::new(),
     })
 }
 
@@ -323,7 +323,7 @@ fn management_cluster_is_free_when_spec_and_ledger_are() {
             cloud: PUBLIC_CLOUD,
             only: None,
             gone: &BTreeSet::new(),
-            links_are_hidden: false,
+            hidden: &BTreeSet::new(),
         };
         Assignments::is_free_of(&snapshot, "uid-wc")
     };

@@ -90,8 +90,12 @@ struct Decided {
     written: Option<Instant>,
     /// How many entries the management cluster had with it.
     entries: ObservedEntries,
-    /// Whether the API server hides the links of all clusters.
-    links_are_hidden: bool,
+    /// The UIDs of workload clusters whose links the API server hides, or may.
+    hidden: BTreeSet<String>,
+    /// The resource version at which a read has shown that a workload cluster has no links, by its UID.
+    without_links: HashMap<String, String>,
+    /// When the definition of AzureClusters was last without links.
+    not_served: Option<Instant>,
     /// How many private endpoints are still in Azure long after their entries were removed.
     left_behind: usize,
     /// What every workload cluster depends on.
@@ -118,7 +122,7 @@ impl Context {
             wake,
             reference: ReferenceLease::default(),
             only,
-            definition_reads: served_links::asked(),
+            definition_reads: served_links::reads(),
             writing: tokio::sync::Mutex::default(),
         }
     }
@@ -148,14 +152,14 @@ impl Context {
     fn with_snapshot<T>(&self, management: &AzureCluster, question: impl FnOnce(&Snapshot<'_>) -> T) -> T {
         let workloads = self.workloads();
         let workloads: Vec<&AzureCluster> = workloads.iter().map(Arc::as_ref).collect();
-        let (gone, links_are_hidden) = self.decided(|decided| (decided.gone.clone(), decided.links_are_hidden));
+        let (gone, hidden) = self.decided(|decided| (decided.gone.clone(), decided.hidden.clone()));
         question(&Snapshot {
             management,
             workloads: &workloads,
             cloud: self.settings.cloud,
             only: self.only.as_deref(),
             gone: &gone,
-            links_are_hidden,
+            hidden: &hidden,
         })
     }
 

@@ -9,7 +9,6 @@ use crate::capz::assignments::EntryState;
 use crate::capz::cluster::{Access, access, uid};
 use crate::capz::gateway::Gateway;
 use crate::capz::links;
-use crate::capz::served_links::not_served;
 use crate::capz::status::{Endpoint, Side};
 use crate::runtime::requeue::Requeue;
 
@@ -23,8 +22,8 @@ pub(super) async fn api_server(
     if access(cluster) != Ok(Access::Internal) {
         return Some(Side::NotDesired);
     }
-    if served_links::are_hidden(cx, cluster, management).await {
-        return Some(Side::Undecided(not_served()));
+    if let Some(problem) = served_links::doubt(cx, cluster, management).await {
+        return Some(Side::Undecided(problem));
     }
     let states = cx.decided(|decided| decided.of.get(uid(cluster)).cloned())?;
     let desired = links::desired(cluster, management);

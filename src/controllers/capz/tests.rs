@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use http::{Method, Request, Response};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Resource;
 use kube::client::Body;
 use kube::core::NamespaceResourceScope;
@@ -200,7 +199,7 @@ pub(super) fn context(server: &Server, clusters: &[&Sample]) -> Context {
 }
 
 /// A server with these AzureClusters, which a watch has shown too.
-fn serving(clusters: &[&Sample]) -> (Server, Context) {
+pub(super) fn serving(clusters: &[&Sample]) -> (Server, Context) {
     let server = Server::default();
     for sample in clusters {
         server.put::<AzureCluster>(&sample.0);
@@ -210,7 +209,7 @@ fn serving(clusters: &[&Sample]) -> (Server, Context) {
 }
 
 /// A management cluster with the entry of `wc`, which its ledger has.
-fn served() -> Sample {
+pub(super) fn served() -> Sample {
     let ledger = json!({"wc-api-privatelink-privateendpoint": format!("{NAMESPACE}/wc/uid-wc")});
     management().entries(json!([entry("wc")])).ledger(&ledger.to_string())
 }
@@ -328,18 +327,7 @@ async fn clusters_that_come_together_take_two_writes() {
     assert_eq!(entries.map(Vec::len), Some(all.len()));
 }
 
-/// The definition of AzureClusters, with the field of links or without it.
-fn definition(balancer: &Value) -> Value {
-    let schema = ["apiServerLB", "networkSpec", "spec"].iter().fold(
-        json!({"properties": balancer}),
-        |schema, field| json!({"properties": {*field: schema}}),
-    );
-    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "azureclusters.infrastructure.cluster.x-k8s.io"},
-        "spec": {"versions": [{"name": "v1beta1", "schema": {"openAPIV3Schema": schema}}]}})
-}
-
-fn entries_of(server: &Server) -> Value {
+pub(super) fn entries_of(server: &Server) -> Value {
     server.get::<AzureCluster>("mc")["spec"]["networkSpec"]["subnets"][0]["privateEndpoints"].clone()
 }
 
@@ -352,23 +340,4 @@ async fn entry_of_a_vanished_cluster_is_removed() {
     assert_eq!(annotations[LEDGER], "{}");
     let dropped = annotations[DROPPED_ENDPOINTS].as_str().unwrap();
     assert!(dropped.contains("wc-api-privatelink-privateendpoint"), "{dropped}");
-}
-
-#[tokio::test]
-async fn entry_stays_while_links_are_not_served() {
-    let hidden = workload("wc").links(Value::Null);
-    let visible = json!({"privateLinks": {"type": "array"}});
-    for (definition, is_kept) in [
-        (Some(definition(&json!({}))), true),
-        (None, true),
-        (Some(definition(&visible)), false),
-    ] {
-        let (server, cx) = serving(&[&served(), &hidden]);
-        if let Some(definition) = &definition {
-            server.put::<CustomResourceDefinition>(definition);
-        }
-        management_cluster::reconcile(&cx, &served().cluster()).await.unwrap();
-        let expected = if is_kept { json!([entry("wc")]) } else { json!([]) };
-        assert_eq!(entries_of(&server), expected, "{definition:?}");
-    }
 }

@@ -67,7 +67,7 @@ fn clusters_of_other_namespaces_are_left_as_they_are() {
         cloud: PUBLIC_CLOUD,
         only: Some("another"),
         gone: &BTreeSet::new(),
-        links_are_hidden: false,
+        hidden: &BTreeSet::new(),
     };
     assert!(!assign(&snapshot).writes(&management));
 }

@@ -18,7 +18,7 @@ fn preview(management: &Sample, workloads: &[Sample], of: Option<&Sample>) -> Cl
         cloud: PUBLIC_CLOUD,
         only: None,
         gone: &BTreeSet::new(),
-        links_are_hidden: false,
+        hidden: &BTreeSet::new(),
     });
     let mut preview = ClusterPreview::new(Lifecycle::Build);
     preview.add_assignments(&management, &assigned, of.map(Sample::cluster).as_ref());
