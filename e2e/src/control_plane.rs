@@ -16,6 +16,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::{Api, DynamicObject};
+use serde_json::json;
 use tokio::sync::OnceCell;
 
 pub(crate) use self::programs::KUBELET_CLIENT;
@@ -286,6 +287,23 @@ impl ControlPlane {
     /// The API server refuses.
     pub async fn service_account(&self, namespace: &str, name: &str) -> Result<Access> {
         self.admin.service_account(self.dir.path(), namespace, name).await
+    }
+
+    /// Creates a ServiceAccount of this name with these rights in all namespaces, and requests its token.
+    ///
+    /// # Errors
+    ///
+    /// The API server refuses.
+    pub async fn account_with(&self, name: &str, rules: &serde_json::Value) -> Result<Access> {
+        const NAMESPACE: &str = "default";
+        let metadata = json!({"name": name});
+        let object = |kind| json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata});
+        let (mut role, mut binding) = (object("ClusterRole"), object("ClusterRoleBinding"));
+        role["rules"] = rules.clone();
+        binding["roleRef"] = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name});
+        binding["subjects"] = json!([{"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}]);
+        self.apply_yaml(&format!("{role}\n---\n{binding}")).await?;
+        self.service_account(NAMESPACE, name).await
     }
 
     /// A token of a ServiceAccount, for the API server or for another audience, valid for a day.

@@ -32,6 +32,7 @@ pub mod pod;
 pub mod process;
 pub mod random;
 pub mod reference;
+pub mod rights;
 pub mod roles;
 pub mod run_dir;
 pub mod runbook;

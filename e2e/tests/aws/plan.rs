@@ -25,18 +25,7 @@ async fn reader(both: &Both) -> Result<e2e::kubeconfig::Access> {
         rule("", &["services", "configmaps"]),
         rule("config.openshift.io", &["infrastructures"]),
     ];
-    let documents = [
-        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "planner"},
-            "rules": rules}),
-        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-            "metadata": {"name": "planner"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "planner"},
-            "subjects": [{"kind": "ServiceAccount", "name": "planner", "namespace": "default"}]}),
-    ];
-    let control_plane = both.env.control_plane();
-    let documents = documents.map(|one| one.to_string());
-    control_plane.apply_yaml(&documents.join("\n---\n")).await?;
-    control_plane.service_account("default", "planner").await
+    both.env.control_plane().account_with("planner", &json!(rules)).await
 }
 
 /// Plans with an identity that nobody else has in AWS's journal.

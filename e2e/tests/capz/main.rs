@@ -19,13 +19,6 @@ mod rights;
 mod take_over;
 mod writers;
 
-#[path = "../permissions/granted.rs"]
-#[allow(dead_code, reason = "roles of HyperShift are in the other program")]
-mod granted;
-#[path = "../permissions/used.rs"]
-#[allow(dead_code, reason = "actions of HyperShift's roles are in the other program")]
-mod used;
-
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};

@@ -23,17 +23,7 @@ async fn reader(fleet: &Fleet) -> Result<Access> {
         ),
         rule("coordination.k8s.io", &["leases"]),
     ];
-    let documents = [
-        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "planner"},
-            "rules": rules}),
-        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-            "metadata": {"name": "planner"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "planner"},
-            "subjects": [{"kind": "ServiceAccount", "name": "planner", "namespace": "default"}]}),
-    ];
-    let documents = documents.map(|one| one.to_string());
-    fleet.env.apply_yaml(&documents.join("\n---\n")).await?;
-    fleet.env.control_plane().service_account("default", "planner").await
+    fleet.env.control_plane().account_with("planner", &json!(rules)).await
 }
 
 struct Planner<'a> {

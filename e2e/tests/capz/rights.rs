@@ -6,6 +6,7 @@ use anyhow::{Result, ensure};
 use e2e::capz_cluster::{CapzCluster, IdentityType, LoadBalancer};
 use e2e::capz_controllers::{API_SERVER_IP, Settings};
 use e2e::hyperlink::Hyperlink;
+use e2e::rights::{Right, audit, granted_by, used_rights};
 use e2e::{crds, eventually, roles, scenario};
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
@@ -14,8 +15,6 @@ use kube::discovery::ApiResource;
 use serde_json::json;
 
 use crate::fleet::{Fleet, NAMESPACE, entry, workload};
-use crate::granted::{Right, granted_by};
-use crate::used::{audit, used_rights};
 use crate::{SOON, has_event, is_gone};
 
 /// The files beside that of the role itself.

@@ -388,11 +388,8 @@ fn compare(value: &Value, schema: &Value, path: String, leaves: &mut BTreeSet<St
         leaves.insert(path);
         return Ok(());
     }
-    ensure!(
-        known == given_names,
-        "{path}: {:?}",
-        known.symmetric_difference(&given_names)
-    );
+    let others: Vec<_> = known.symmetric_difference(&given_names).collect();
+    ensure!(others.is_empty(), "{path}: {others:?}");
     for (name, below) in given {
         let dot = if path.is_empty() { "" } else { "." };
         compare(below, &schema["properties"][name], format!("{path}{dot}{name}"), leaves)?;

@@ -10,21 +10,11 @@ use serde_json::{Value, json};
 
 /// A ServiceAccount that may only read what plans are made of. What is denied fails the plan.
 async fn reader(shared_env: &SharedEnv, name: &str) -> Result<Access> {
-    let account = |kind: &str| json!({"kind": kind, "name": name, "namespace": "default"});
-    let documents = [
-        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [
-            {"apiGroups": ["hypershift.openshift.io"], "verbs": ["get", "list"],
-             "resources": ["azureprivatelinkservices", "hostedclusters", "hostedcontrolplanes"]},
-            {"apiGroups": [""], "resources": ["services", "namespaces"], "verbs": ["get"]}]}),
-        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-            "subjects": [account("ServiceAccount")]}),
-    ];
-    let control_plane = shared_env.test_env.control_plane();
-    control_plane
-        .apply_yaml(&documents.map(|one| one.to_string()).join("\n---\n"))
-        .await?;
-    control_plane.service_account("default", name).await
+    let rules = json!([
+        {"apiGroups": ["hypershift.openshift.io"], "verbs": ["get", "list"],
+         "resources": ["azureprivatelinkservices", "hostedclusters", "hostedcontrolplanes"]},
+        {"apiGroups": [""], "resources": ["services", "namespaces"], "verbs": ["get"]}]);
+    shared_env.test_env.control_plane().account_with(name, &rules).await
 }
 
 /// Runs `hyperlink plan` with identities that nobody else has in Azure's journal and in the API server's audit log.

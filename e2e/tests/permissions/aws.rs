@@ -12,14 +12,13 @@ use e2e::azure_sim::Preset;
 use e2e::hosted_cluster::NAMESPACE;
 use e2e::hyperlink::aws::lease;
 use e2e::hyperlink::{Hyperlink, Role};
+use e2e::rights::{audit, granted_by, used_rights};
 use e2e::{AwsEnv, eventually, scenario};
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::SOON;
-use crate::granted::granted_by;
-use crate::used::{audit, used_rights};
 use crate::whole_life::{differences, take_over};
 
 /// The Services that publish the host names of API and OAuth.

@@ -4,6 +4,7 @@ use anyhow::{Context, ensure};
 use e2e::azure_sim::Preset;
 use e2e::hosted_cluster::{HostedCluster, conditions};
 use e2e::hyperlink::{Hyperlink, Role};
+use e2e::rights::rules;
 use e2e::{ControlPlane, TestEnv, eventually, scenario};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::api::{Api, DynamicObject, PostParams};
@@ -12,7 +13,6 @@ use rstest::rstest;
 use serde_json::json;
 
 use crate::SOON;
-use crate::granted::rules;
 use crate::used::{FRONTEND_JOIN, NETWORK_JOIN, SUBNET_JOIN};
 
 /// The journal does not show what a write needs on the resources that it joins, so each right is removed once.

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::azure_sim::{CPO_CLIENT, HO_CLIENT, Preset, shipped_actions};
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE, conditions};
 use e2e::hyperlink::{Hyperlink, Role};
+use e2e::rights::{audit, used_rights};
 use e2e::shared_env::control;
 use e2e::{TestEnv, eventually, roles, scenario};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -15,7 +16,7 @@ use serde_json::json;
 
 use crate::SOON;
 use crate::granted::granted_rights;
-use crate::used::{audit, used_actions, used_rights};
+use crate::used::used_actions;
 
 /// The Services that publish the host names of API and OAuth.
 const EXTERNAL: [&str; 2] = ["kube-apiserver-private-external", "oauth-private-external"];

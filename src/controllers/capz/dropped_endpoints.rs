@@ -24,7 +24,7 @@ use crate::engine::client::Reconcile;
 use crate::runtime::call::{ReconcileError, changing, within};
 use crate::runtime::event::{Event, What};
 
-/// The time between two looks at the record.
+/// The time between two reads of the record.
 const EVERY: Duration = Duration::from_secs(5);
 /// The longest wait between two reads of a private endpoint that is to go.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -87,9 +87,10 @@ async fn ask_all(
             gone.insert(name.to_owned());
         } else if is_due && (cx.settings.deletes_dropped || age >= LEFT_BEHIND_AFTER) {
             match ask(cx, management, (name, age)).await {
-                Some(true) => asked.found.insert(name.to_owned()),
-                Some(false) => gone.insert(name.to_owned()),
-                None => false,
+                Answer::InAzure => asked.found.insert(name.to_owned()),
+                Answer::MayComeBack => asked.found.remove(name),
+                Answer::Gone => gone.insert(name.to_owned()),
+                Answer::Unknown => false,
             };
             asked.due.insert(name.to_owned(), now + wait(cx, name, age));
         }
@@ -107,27 +108,43 @@ fn wait(cx: &Context, name: &str, age: Duration) -> Duration {
         .min(LONGEST_WAIT)
 }
 
-/// Whether a private endpoint is still to be followed; none if it cannot be known now. What may be deleted is.
-async fn ask(cx: &Context, management: &AzureCluster, (name, age): (&str, Duration)) -> Option<bool> {
+/// What is found of a private endpoint.
+enum Answer {
+    /// Azure has it.
+    InAzure,
+    /// Azure has it no more, but what CAPZ has asked for last may be made later.
+    MayComeBack,
+    /// Nothing of it is left.
+    Gone,
+    /// It cannot be known now.
+    Unknown,
+}
+
+/// What is found of a private endpoint. What may be deleted is.
+async fn ask(cx: &Context, management: &AzureCluster, (name, age): (&str, Duration)) -> Answer {
     let has_object = if cx.settings.deletes_dropped {
         match delete(cx, management, name).await {
             Ok(has_object) => has_object,
             Err(error) => {
                 tracing::warn!(id = name, %error, "a private endpoint without an entry is not deleted");
-                return None;
+                return Answer::Unknown;
             }
         }
     } else {
         false
     };
-    let id = addresses::id(management, name)?;
-    let cloud = cx.identities.cloud(&cx.runtime, management).await.ok()?;
+    let Some(id) = addresses::id(management, name) else {
+        return Answer::Unknown;
+    };
+    let Ok(cloud) = cx.identities.cloud(&cx.runtime, management).await else {
+        return Answer::Unknown;
+    };
     cloud.observations.invalidate(&id, Instant::now());
     match cloud.reader(Reconcile::begin()).read(Kind::PrivateEndpoint, &id).await {
-        // What CAPZ has asked for last may be made later.
-        Observed::Absent => Some(has_object || age < CAPZ_LAG),
-        Observed::Found(_) | Observed::Pending => Some(true),
-        _ => None,
+        Observed::Absent if has_object || age < CAPZ_LAG => Answer::MayComeBack,
+        Observed::Absent => Answer::Gone,
+        Observed::Found(_) | Observed::Pending => Answer::InAzure,
+        _ => Answer::Unknown,
     }
 }
 

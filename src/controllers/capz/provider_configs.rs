@@ -1,5 +1,7 @@
 //! Crossplane's ProviderConfigs: one for each Cluster on Azure, with the identity and subscription of that.
 
+mod write;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,8 +9,6 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::{Stream, TryStreamExt};
-use kube::api::{DeleteParams, Patch, PostParams, Preconditions};
-use kube::core::DynamicObject;
 use kube::discovery::ApiResource;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::reflector::{ObjectRef, Store};
@@ -25,15 +25,14 @@ use crate::api::markers::capz::PROVIDER_CONFIG_FINALIZER;
 use crate::api::{ClusterRef, held_by};
 use crate::capz::cluster::reference;
 use crate::capz::identity::named;
-use crate::capz::patch::finalizer;
 use crate::capz::provider_config::{
-    DEFAULT, IdsSource, ProviderConfigOwner, ProviderIds, everybodys, has_ids, is_as_desired, manifest, not_owned,
-    owner, source, taken,
+    DEFAULT, IdsSource, ProviderConfigOwner, ProviderIds, everybodys, has_ids, is_as_desired, not_owned, owner, source,
+    taken,
 };
 use crate::capz::reason::{Problem, Reason};
 use crate::controllers::watch::Heard;
-use crate::metrics::{Controller as Label, KubeResource, KubeVerb, ReconcileResult};
-use crate::runtime::call::{ReconcileError, changing, within};
+use crate::metrics::{Controller as Label, ReconcileResult};
+use crate::runtime::call::{ReconcileError, within};
 use crate::runtime::concurrency_limit::{ConcurrencyLimit, Requester};
 use crate::runtime::event::{Event, What};
 use crate::runtime::requeue::Requeue;
@@ -292,33 +291,6 @@ impl Provider {
         })
     }
 
-    async fn write(
-        &self,
-        cluster: &Cluster,
-        ids: &ProviderIds,
-        over: Option<&ProviderConfig>,
-    ) -> Result<(), ReconcileError> {
-        let (name, desired) = (cluster.name_any(), manifest(cluster, ids, over));
-        let verb = if over.is_some() {
-            let params = self.runtime.patch_params().force();
-            changing(self.api().patch(&name, &params, &Patch::Apply(&desired))).await?;
-            KubeVerb::Patch
-        } else {
-            let params = PostParams {
-                field_manager: Some(self.runtime.field_manager.to_owned()),
-                ..PostParams::default()
-            };
-            let kind = ApiResource::erase::<ProviderConfig>(&());
-            let object: DynamicObject = serde_json::from_value(desired).map_err(kube::Error::SerdeError)?;
-            let api: Api<DynamicObject> = Api::all_with(self.runtime.kube.clone(), &kind);
-            changing(api.create(&params, &object)).await?;
-            KubeVerb::Create
-        };
-        self.runtime.metrics.kube_write(KubeResource::ProviderConfig, verb);
-        tracing::info!("ProviderConfig {name} written");
-        Ok(())
-    }
-
     /// Deletes the ProviderConfig of a Cluster that needs none any more, and lets the Cluster go.
     async fn release(&self, cluster: &Cluster) -> Reconciled {
         if !is_held(cluster) {
@@ -346,41 +318,6 @@ impl Provider {
         };
         self.write_finalizer(&fresh, false).await?;
         Ok((ReconcileResult::Ready, None))
-    }
-
-    async fn delete(&self, found: &ProviderConfig) -> Result<(), ReconcileError> {
-        let params = DeleteParams::default().preconditions(Preconditions {
-            uid: found.uid(),
-            resource_version: found.resource_version(),
-        });
-        match within(self.api().delete(&found.name_any(), &params)).await {
-            Err(ReconcileError::Kube(kube::Error::Api(status))) if status.code == 404 => return Ok(()),
-            deleted => deleted.map(drop)?,
-        }
-        self.runtime
-            .metrics
-            .kube_write(KubeResource::ProviderConfig, KubeVerb::Delete);
-        tracing::info!("ProviderConfig {} deleted", found.name_any());
-        Ok(())
-    }
-
-    /// Adds the finalizer, before anything is made for the Cluster.
-    async fn hold(&self, cluster: &Cluster) -> Result<(), ReconcileError> {
-        let fresh = self.same(cluster).await?;
-        let fresh = fresh.filter(|fresh| fresh.metadata.deletion_timestamp.is_none());
-        let fresh = fresh.ok_or(ReconcileError::Gone)?;
-        if is_held(&fresh) {
-            return Ok(());
-        }
-        self.write_finalizer(&fresh, true).await
-    }
-
-    async fn write_finalizer(&self, fresh: &Cluster, is_held: bool) -> Result<(), ReconcileError> {
-        let api = self.clusters(&fresh.namespace().unwrap_or_default());
-        let patch = finalizer(fresh, PROVIDER_CONFIG_FINALIZER, is_held);
-        changing(api.patch(&fresh.name_any(), &self.runtime.patch_params(), &Patch::Merge(patch))).await?;
-        self.runtime.metrics.kube_write(KubeResource::Cluster, KubeVerb::Patch);
-        Ok(())
     }
 
     /// The Cluster as the API server has it now, if it is still the same.

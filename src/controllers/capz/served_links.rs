@@ -60,7 +60,7 @@ pub(super) async fn show(cx: &Context, management: &AzureCluster, are_hidden: bo
 }
 
 /// Why it is not certain that a cluster has no links, if it shows none any more.
-pub(super) async fn doubt(cx: &Context, cluster: &AzureCluster, management: &AzureCluster) -> Option<Problem> {
+pub(super) async fn uncertainty(cx: &Context, cluster: &AzureCluster, management: &AzureCluster) -> Option<Problem> {
     if !has_lost_its_links(cluster, &Ledger::read(management)) || is_known(cx, cluster) {
         return None;
     }

@@ -22,7 +22,7 @@ pub(super) async fn api_server(
     if access(cluster) != Ok(Access::Internal) {
         return Some(Side::NotDesired);
     }
-    if let Some(problem) = served_links::doubt(cx, cluster, management).await {
+    if let Some(problem) = served_links::uncertainty(cx, cluster, management).await {
         return Some(Side::Undecided(problem));
     }
     let states = cx.decided(|decided| decided.of.get(uid(cluster)).cloned())?;
