@@ -22,6 +22,8 @@ use crate::capz_env::{
 pub const NODE_SUBNET: &str = "node-subnet";
 /// The subnet of the control plane.
 pub const CONTROL_PLANE_SUBNET: &str = "control-plane-subnet";
+/// The annotation of the management cluster that records the private endpoints whose entries were removed.
+pub const DROPPED_ENDPOINTS: &str = "hyperlink.hypershift.openshift.io/capz-dropped-endpoints";
 
 /// How the API server of a cluster is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,11 +15,11 @@ use super::stage::{Calls, Drift, RESYNC, Stage};
 use super::view::View;
 use crate::azure_sim::Preset;
 use crate::bench::audit::Audit;
-use crate::capz_cluster::{CapzCluster, LoadBalancer, entries};
+use crate::capz_cluster::{CapzCluster, DROPPED_ENDPOINTS, LoadBalancer, entries};
 use crate::capz_controllers::{API_SERVER_IP, Capz, DnsOperator, Settings, link_entry};
 use crate::capz_env::{FEDERATED_CLIENT, MANAGEMENT, WORKLOAD};
 use crate::hyperlink::Hyperlink;
-use crate::{CapzEnv, crds, eventually, roles};
+use crate::{CapzEnv, crds, eventually};
 
 /// The namespace of all clusters.
 const NAMESPACE: &str = "org-demo";
@@ -123,10 +123,7 @@ impl Stage for CapzStage {
     }
 
     async fn start_roles(&mut self) -> Result<()> {
-        roles::install_capz_in(self.env.admin(), "role-capz-delete.yaml", NAMESPACE).await?;
-        // It then asks soon for private endpoints whose entries are removed, and forgets those that are gone.
-        let flags = [RESYNC[0], ("delete-dropped-endpoints", "true")];
-        let started = Hyperlink::start_capz(&self.env, &self.management, &[], "capz", &flags).await?;
+        let started = Hyperlink::start_capz(&self.env, &self.management, &[], "capz", &RESYNC[..1]).await?;
         self.roles.push(started);
         Ok(())
     }
@@ -228,7 +225,9 @@ impl Stage for CapzStage {
         ids.retain(|id| KINDS.iter().any(|kind| id.contains(kind)));
         let management = self.management.get(&self.env).await?;
         ids.extend(entries(&management).map(|(_, entry)| format!("entry {}", entry["name"])));
+        // The record of removed entries stays for some minutes: CAPZ may still make what it was asked for before.
         let annotations = management.annotations().iter();
+        let annotations = annotations.filter(|(name, _)| *name != DROPPED_ENDPOINTS);
         ids.extend(annotations.map(|(name, value)| format!("annotation {name} {value}")));
         ids.retain(|id| id.contains(self.deleted().name()));
         Ok(ids)

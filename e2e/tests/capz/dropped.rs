@@ -1,7 +1,7 @@
 //! Private endpoints whose entries were removed, beside the edition of CAPZ that leaves them.
 
 use anyhow::{Context, Result, ensure};
-use e2e::capz_cluster::{CapzCluster, IdentityType, LoadBalancer};
+use e2e::capz_cluster::{CapzCluster, DROPPED_ENDPOINTS, IdentityType, LoadBalancer};
 use e2e::capz_controllers::{FINALIZER, Settings};
 use e2e::hyperlink::Hyperlink;
 use e2e::{eventually, roles, scenario};
@@ -14,8 +14,6 @@ use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, NAMESPACE, entry, workload};
 use crate::{SOON, has_event, is_gone};
-
-const DROPPED: &str = "hyperlink.hypershift.openshift.io/capz-dropped-endpoints";
 
 /// A fleet beside the edition of CAPZ that leaves private endpoints, with two workload clusters that are connected.
 async fn fleet(deletes: &str) -> Result<(Fleet, [CapzCluster; 2], Hyperlink)> {
@@ -38,7 +36,7 @@ async fn fleet(deletes: &str) -> Result<(Fleet, [CapzCluster; 2], Hyperlink)> {
 /// The private endpoints that the management cluster records as dropped.
 async fn dropped(fleet: &Fleet) -> Result<Value> {
     let object = fleet.management.get(&fleet.env).await?;
-    let text = object.annotations().get(DROPPED).map_or("{}", String::as_str);
+    let text = object.annotations().get(DROPPED_ENDPOINTS).map_or("{}", String::as_str);
     Ok(serde_json::from_str(text)?)
 }
 
@@ -48,7 +46,7 @@ async fn dropped_before(fleet: &Fleet, entries: &[&str], minutes: i64) -> Result
     let record: Value = entries.iter().map(|name| ((*name).to_owned(), json!(before))).collect();
     fleet
         .management
-        .annotate(&fleet.env, DROPPED, Some(&record.to_string()))
+        .annotate(&fleet.env, DROPPED_ENDPOINTS, Some(&record.to_string()))
         .await
 }
 

@@ -161,9 +161,9 @@ fn first_commands(text: &str, namespace: &str) -> Result<String> {
     Ok(lines.join("\n"))
 }
 
-/// The other commands in the text that go to the kubelet, each once.
+/// The other commands in the text that go to the kubelets of Hyperlink's Pods, each once.
 fn needs_a_kubelet(text: &str) -> Result<Vec<String>> {
-    let command = Regex::new(r"`(kubectl [^`]*\b(?:exec|logs|port-forward)\b [^`]*)`")?;
+    let command = Regex::new(r"`(kubectl -n \$IN [^`]*\b(?:exec|logs|port-forward)\b [^`]*)`")?;
     let mut found: Vec<_> = command
         .captures_iter(text)
         .map(|found| found[1].replace('\n', " "))

@@ -11,7 +11,6 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use super::control_planes::{self, Gatekeeper};
 use super::identities::{Identities, IdentitySettings};
 use super::provider_configs::{Provider, ProviderEvents};
-use super::reference_lease::ReferenceLease;
 use super::{Context, Decided, Settings, dropped_endpoints, management_cluster, shown, workload_cluster};
 use crate::api::ClusterRef;
 use crate::api::capi::{AzureCluster, AzureClusterIdentity, Cluster};
@@ -60,18 +59,16 @@ pub async fn run(
     let (core, core_events) = stored(scope.events::<Cluster>(&kube, pages()));
     let (core_events, gates_events) = twice(core_events);
     let (wake, woken) = unbounded_channel();
-    let reference = ReferenceLease::default();
-    let keeper = Gatekeeper {
-        runtime: of_gates,
-        management: settings.management.clone(),
-        gates: settings.gates.clone(),
-        azure_clusters: reader.clone(),
-        reference: reference.clone(),
-    };
     let usable = Identities::new(identity_settings, known);
     let only = scope.namespace.clone();
     let cx = Context::new(runtime, settings, usable, reader.clone(), only, wake);
-    let cx = Context { reference, ..cx };
+    let keeper = Gatekeeper {
+        runtime: of_gates,
+        management: cx.settings.management.clone(),
+        gates: cx.settings.gates.clone(),
+        azure_clusters: reader,
+        reference: cx.reference.clone(),
+    };
     let cx = Arc::new(cx);
     shown::show(&cx);
     let queue = queue(&cx, clusters, identities, woken).reconcile_all_on(scope.changes());
