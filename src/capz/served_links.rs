@@ -10,10 +10,15 @@ use super::reason::{Problem, Reason};
 use crate::api::capi::AzureCluster;
 use crate::api::markers::capz::API_SERVER_ADDRESS;
 
+/// Whether a workload cluster shows no link where it might have one.
+pub fn shows_no_link(cluster: &AzureCluster) -> bool {
+    links(cluster).is_empty() && access(cluster) == Ok(Access::Internal) && !is_deleting(cluster)
+}
+
 /// Whether a workload cluster shows no link, though it had one: it has an entry in the ledger, or an address.
 pub fn has_lost_its_links(cluster: &AzureCluster, ledger: &Ledger) -> bool {
-    let had_one = !ledger.is_free_of(uid(cluster)) || cluster.annotations().contains_key(API_SERVER_ADDRESS);
-    had_one && links(cluster).is_empty() && access(cluster) == Ok(Access::Internal) && !is_deleting(cluster)
+    shows_no_link(cluster)
+        && (cluster.annotations().contains_key(API_SERVER_ADDRESS) || !ledger.is_free_of(uid(cluster)))
 }
 
 /// Whether a definition of AzureClusters has the field, in this version.
@@ -29,9 +34,15 @@ pub fn has_links(definition: &Value, version: &str) -> bool {
     balancer.is_some_and(|balancer| balancer["properties"]["privateLinks"].is_object())
 }
 
-/// The problem that nothing is known of a cluster's links.
+/// The problem that the API server hides a cluster's links.
 pub fn not_served() -> Problem {
     let message = "the definition of AzureClusters does not show the field privateLinks: what is there stays";
+    Problem::new(Reason::LinksNotAllowed, message)
+}
+
+/// The problem that it is not known whether the API server hides a cluster's links.
+pub fn not_readable() -> Problem {
+    let message = "the definition of AzureClusters cannot be read: what is there stays";
     Problem::new(Reason::LinksNotAllowed, message)
 }
 

@@ -99,7 +99,7 @@ where
 
 /// What is decided on the entries of the management cluster, once it is known which clusters are gone.
 async fn decide(cx: &Context, management: &AzureCluster) -> Assignments {
-    served_links::check(cx, management).await;
+    while !served_links::check(cx, management).await {}
     let mut assigned = cx.with_snapshot(management, assign);
     loop {
         let unknown = assigned.unknown.len();

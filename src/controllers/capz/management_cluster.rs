@@ -9,7 +9,7 @@ use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
 use tokio::time::{Instant, timeout};
 
-use super::{BETWEEN_WRITES, Context, MOST_TRIES, changed, event, served_links, shown};
+use super::{BETWEEN_WRITES, Context, MOST_TRIES, changed, event, shown};
 use crate::api::ClusterRef;
 use crate::api::capi::{AzureCluster, AzureClusterSpec};
 use crate::api::markers::capz::DROPPED_ENDPOINTS;
@@ -25,8 +25,6 @@ use crate::runtime::requeue::Requeue;
 
 /// How long the Events of one write may hold up the next.
 const LONGEST_REPORT: Duration = Duration::from_secs(5);
-/// The time until it is asked again whether links are served.
-const AFTER_HIDDEN: Duration = Duration::from_secs(10);
 
 /// How many clusters that only the ledger names are read in one reconcile.
 const MOST_UNKNOWN: usize = 20;
@@ -39,18 +37,12 @@ pub(super) async fn reconcile(
     cx: &Context,
     management: &AzureCluster,
 ) -> Result<(ReconcileResult, Option<Requeue>), ReconcileError> {
-    let are_hidden = served_links::check(cx, management).await;
-    served_links::show(cx, management, are_hidden).await;
-    let assigned = cx.with_snapshot(management, assign);
-    confirm_gone(cx, &assigned.unknown).await;
+    let unknown = cx.with_snapshot(management, assign).unknown;
+    confirm_gone(cx, &unknown).await;
     let assigned = cx.with_snapshot(management, assign);
     // Whatever comes of the write: the other side of each cluster does not wait for it.
     publish(cx, management, &assigned);
-    let resync = if are_hidden {
-        Requeue::new(AFTER_HIDDEN, Requeue::POLL)
-    } else {
-        Requeue::new(cx.runtime.resync, Requeue::RESYNC)
-    };
+    let resync = Requeue::new(cx.runtime.resync, Requeue::RESYNC);
     if !assigned.writes(management) {
         return Ok((ReconcileResult::Ready, Some(resync)));
     }
@@ -79,7 +71,6 @@ async fn write(cx: &Context) -> Result<Assignments, ReconcileError> {
         let Some(management) = cx.read(&cx.settings.management).await? else {
             return Ok(Assignments::default());
         };
-        served_links::check(cx, &management).await;
         let assigned = cx.with_snapshot(&management, assign);
         if !assigned.writes(&management) {
             return Ok(assigned);

@@ -35,16 +35,17 @@ use crate::api::ClusterRef;
 use crate::api::capi::{AzureCluster, AzureClusterSpec};
 use crate::capz::assignments::{Assignments, EntryState, Snapshot};
 use crate::capz::entry::Change;
+use crate::capz::ledger::Ledger;
 use crate::engine::plan;
 use crate::metrics::{ENDPOINT_ENTRY, KubeResource, KubeVerb, ObservedEntries};
 use crate::runtime::Runtime;
 use crate::runtime::call::{ReconcileError, changing, within};
 use crate::runtime::polls::Polls;
-use crate::runtime::rate::Rates;
 pub use dry_run::dry_run;
 use identities::Identities;
 pub use identities::IdentitySettings;
 use reference_lease::ReferenceLease;
+use served_links::Doubts;
 pub use watch::run;
 
 /// The settings of the role.
@@ -74,7 +75,6 @@ pub struct Context {
     reference: ReferenceLease,
     /// The only namespace whose workload clusters are served; none means all.
     only: Option<String>,
-    definition_reads: Rates,
     /// Held from the read of the management cluster to its write, and while it is read whether a cluster may be let go.
     writing: tokio::sync::Mutex<()>,
 }
@@ -90,12 +90,8 @@ struct Decided {
     written: Option<Instant>,
     /// How many entries the management cluster had with it.
     entries: ObservedEntries,
-    /// The UIDs of workload clusters whose links the API server hides, or may.
-    hidden: BTreeSet<String>,
-    /// The resource version at which a read has shown that a workload cluster has no links, by its UID.
-    without_links: HashMap<String, String>,
-    /// When the definition of AzureClusters was last without links.
-    not_served: Option<Instant>,
+    /// What is known of workload clusters whose links the API server may hide.
+    doubts: Doubts,
     /// How many private endpoints are still in Azure long after their entries were removed.
     left_behind: usize,
     /// What every workload cluster depends on.
@@ -122,7 +118,6 @@ impl Context {
             wake,
             reference: ReferenceLease::default(),
             only,
-            definition_reads: served_links::reads(),
             writing: tokio::sync::Mutex::default(),
         }
     }
@@ -152,7 +147,8 @@ impl Context {
     fn with_snapshot<T>(&self, management: &AzureCluster, question: impl FnOnce(&Snapshot<'_>) -> T) -> T {
         let workloads = self.workloads();
         let workloads: Vec<&AzureCluster> = workloads.iter().map(Arc::as_ref).collect();
-        let (gone, hidden) = self.decided(|decided| (decided.gone.clone(), decided.hidden.clone()));
+        let ledger = Ledger::read(management);
+        let (gone, hidden) = self.decided(|decided| (decided.gone.clone(), decided.doubts.hidden(&workloads, &ledger)));
         question(&Snapshot {
             management,
             workloads: &workloads,

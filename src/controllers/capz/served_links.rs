@@ -1,104 +1,238 @@
-//! Asks for the definition of AzureClusters and for the cluster itself before the links of one count as gone.
+//! Asks for a cluster itself, and for the definition of AzureClusters, before the links that a watch shows no more count
+//! as gone. Until then what is there stays.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::api::DynamicObject;
 use kube::discovery::ApiResource;
+use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Resource, ResourceExt};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::Context;
 use crate::api::capi::AzureCluster;
 use crate::capz::cluster::{links, reference, uid};
 use crate::capz::ledger::Ledger;
 use crate::capz::reason::Problem;
-use crate::capz::served_links::{has_links, has_lost_its_links, not_served, served_again};
+use crate::capz::served_links::{has_links, has_lost_its_links, not_readable, not_served, served_again, shows_no_link};
 use crate::runtime::call::within;
 use crate::runtime::event::{Event, What};
-use crate::runtime::rate::{Limit, Rates};
 
 /// The problem of the management cluster that links are hidden.
 const HIDDEN: &str = "hidden links";
 
-/// How often the definition is read. Beyond that what is there stays for the time being.
-const READS: Limit = Limit {
-    burst: 10,
-    interval: Duration::from_secs(5),
-};
+/// The time between two looks for clusters that show their links no more.
+const EVERY: Duration = Duration::from_secs(2);
+/// The time until it is asked again whether links are served.
+const AFTER_HIDDEN: Duration = Duration::from_secs(10);
 /// How long the API server may hide links after it shows a definition that has them.
 const CATCHES_UP: Duration = Duration::from_secs(60);
+/// How many clusters are read in one look, those first that were read longest ago.
+const MOST_READS: usize = 20;
 
-pub(super) fn reads() -> Rates {
-    Rates::within(READS)
+/// What reads have shown of clusters that show their links no more.
+#[derive(Debug, Default)]
+pub(super) struct Doubts {
+    /// By the UID of the cluster.
+    of: HashMap<String, Doubt>,
+    definition: Definition,
+    /// When it was last without links.
+    not_served: Option<Instant>,
 }
 
-/// Notes of which workload clusters the API server hides the links, or may; returns whether there are any.
-pub(super) async fn check(cx: &Context, management: &AzureCluster) -> bool {
-    let ledger = Ledger::read(management);
-    let mut doubtful = cx.workloads();
-    let existing: BTreeSet<&str> = doubtful.iter().map(|cluster| uid(cluster)).collect();
-    cx.decided(|decided| decided.without_links.retain(|uid, _| existing.contains(uid.as_str())));
-    doubtful.retain(|cluster| has_lost_its_links(cluster, &ledger) && !is_known(cx, cluster));
-    let mut hidden = BTreeSet::new();
-    let are_served = !doubtful.is_empty() && are_served(cx).await;
-    for cluster in doubtful {
-        if !are_served || problem(cx, &cluster).await.is_some() {
-            hidden.insert(uid(&cluster).to_owned());
+/// What is known of a cluster that shows its links no more.
+#[derive(Debug, Clone)]
+struct Doubt {
+    /// When it was read last.
+    read: Option<Instant>,
+    state: State,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum State {
+    /// At this resource version it certainly has no links.
+    WithoutLinks(String),
+    /// It may have links.
+    Uncertain(Problem),
+    /// It showed links just now, of which an event is on its way.
+    Changing,
+}
+
+/// What the definition of AzureClusters was when it was read last.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Definition {
+    #[default]
+    WithLinks,
+    WithoutLinks,
+    NotReadable,
+}
+
+/// Whether it is certain that a cluster has no links, if it shows none.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Certainty {
+    /// It is, or it shows links.
+    Certain,
+    /// It is not; that is what to tell.
+    Uncertain(Problem),
+    /// It is not known yet; the cluster is woken then.
+    NotYet,
+}
+
+impl Doubts {
+    /// Whether a read has shown that this version of a cluster has no links.
+    fn is_known(&self, cluster: &AzureCluster) -> bool {
+        let state = self.of.get(uid(cluster)).map(|doubt| &doubt.state);
+        matches!(state, Some(State::WithoutLinks(version))
+            if Some(version) == cluster.metadata.resource_version.as_ref())
+    }
+
+    /// The UIDs of those workload clusters with an entry in the ledger whose links may be hidden.
+    pub(super) fn hidden(&self, workloads: &[&AzureCluster], ledger: &Ledger) -> BTreeSet<String> {
+        let hidden = workloads
+            .iter()
+            .filter(|cluster| shows_no_link(cluster) && !ledger.is_free_of(uid(cluster)) && !self.is_known(cluster));
+        hidden.map(|cluster| uid(cluster).to_owned()).collect()
+    }
+
+    fn certainty(&self, cluster: &AzureCluster) -> Certainty {
+        if self.is_known(cluster) {
+            return Certainty::Certain;
+        }
+        match self.of.get(uid(cluster)).map(|doubt| &doubt.state) {
+            Some(State::Uncertain(problem)) => Certainty::Uncertain(problem.clone()),
+            _ => Certainty::NotYet,
         }
     }
-    let are_hidden = !hidden.is_empty();
-    cx.decided(|decided| decided.hidden = hidden);
-    are_hidden
+
+    /// Notes what the definition is now; returns why links may be hidden.
+    fn hiding(&mut self, definition: Definition, now: Instant) -> Option<Problem> {
+        self.definition = definition;
+        match definition {
+            Definition::WithoutLinks => {
+                self.not_served = Some(now);
+                Some(not_served())
+            }
+            Definition::NotReadable => Some(not_readable()),
+            Definition::WithLinks => {
+                let is_recent = self.not_served.is_some_and(|at| now < at + CATCHES_UP);
+                is_recent.then(served_again)
+            }
+        }
+    }
+
+    /// Notes what is found of a cluster; returns whether that is new.
+    fn note(&mut self, cluster: &AzureCluster, state: State, read: Option<Instant>) -> bool {
+        let known = self.of.get(uid(cluster));
+        let is_new = known.is_none_or(|known| known.state != state);
+        let read = read.or_else(|| known.and_then(|known| known.read));
+        self.of.insert(uid(cluster).to_owned(), Doubt { read, state });
+        is_new
+    }
 }
 
-/// Tells of it on the management cluster when it begins.
-pub(super) async fn show(cx: &Context, management: &AzureCluster, are_hidden: bool) {
+/// Looks for clusters that show their links no more, and wakes them when more is known of them. Never returns.
+pub(super) async fn follow(cx: &Context) {
+    loop {
+        let are_served = cx.decided(|decided| decided.doubts.definition) == Definition::WithLinks;
+        sleep(if are_served { EVERY } else { AFTER_HIDDEN }).await;
+        if let Some(management) = cx.management().filter(|_| !cx.reference.leads()) {
+            check(cx, &management).await;
+        }
+    }
+}
+
+/// Reads clusters that show their links no more, and then the definition. Returns whether it is decided of all of them
+/// what to do meanwhile.
+pub(super) async fn check(cx: &Context, management: &AzureCluster) -> bool {
+    let doubtful = doubtful(cx, management);
+    let were_served = cx.decided(|decided| decided.doubts.definition) == Definition::WithLinks;
+    if doubtful.is_empty() && were_served {
+        return true;
+    }
+    let mut found = Vec::new();
+    for cluster in doubtful.iter().take(if were_served { MOST_READS } else { 0 }) {
+        let read = cx.read(&reference(cluster)).await.ok().flatten();
+        found.push((cluster, read.filter(|read| uid(read) == uid(cluster))));
+    }
+    // What it was before says nothing of what the API server has shown since.
+    let definition = definition(cx).await;
+    show(cx, management, definition).await;
+    let now = Instant::now();
+    match cx.decided(|decided| decided.doubts.hiding(definition, now)) {
+        Some(problem) => {
+            for cluster in &doubtful {
+                note(cx, management, cluster, State::Uncertain(problem.clone()), None);
+            }
+        }
+        None => {
+            for (cluster, read) in found {
+                note(cx, management, cluster, state(cx, cluster, read), Some(now));
+            }
+        }
+    }
+    let is_open = |cluster: &AzureCluster| cx.decided(|decided| decided.doubts.certainty(cluster)) == Certainty::NotYet;
+    !doubtful.iter().any(|cluster| is_open(cluster))
+}
+
+/// The clusters of which it is not known whether they have links, those first that were read longest ago.
+fn doubtful(cx: &Context, management: &AzureCluster) -> Vec<Arc<AzureCluster>> {
+    let ledger = Ledger::read(management);
+    let mut all = cx.workloads();
+    all.retain(|cluster| has_lost_its_links(cluster, &ledger));
+    cx.decided(|decided| {
+        let doubts = &mut decided.doubts;
+        let uids: BTreeSet<&str> = all.iter().map(|cluster| uid(cluster)).collect();
+        doubts.of.retain(|uid, _| uids.contains(uid.as_str()));
+        all.retain(|cluster| !doubts.is_known(cluster));
+        all.sort_by_key(|cluster| doubts.of.get(uid(cluster)).and_then(|doubt| doubt.read));
+    });
+    all
+}
+
+/// What a read shows of a cluster; none if it failed, or shows another cluster.
+fn state(cx: &Context, cluster: &AzureCluster, read: Option<AzureCluster>) -> State {
+    match read {
+        Some(read) if links(&read).is_empty() => State::WithoutLinks(read.resource_version().unwrap_or_default()),
+        Some(_) if cx.decided(|decided| !decided.doubts.of.contains_key(uid(cluster))) => State::Changing,
+        _ => State::Uncertain(served_again()),
+    }
+}
+
+/// Notes what is known of a cluster, and wakes it if that is new. If it certainly has no links, its entries are to go.
+fn note(cx: &Context, management: &AzureCluster, cluster: &AzureCluster, state: State, read: Option<Instant>) {
+    let is_certain = matches!(state, State::WithoutLinks(_));
+    if cx.decided(|decided| decided.doubts.note(cluster, state, read)) {
+        let woken = [cluster, management].into_iter().take(if is_certain { 2 } else { 1 });
+        for cluster in woken {
+            // Nobody listens any more when the process stops.
+            let _ = cx.wake.send(ObjectRef::from_obj(cluster));
+        }
+    }
+}
+
+/// Tells on the management cluster that links are hidden, when it begins.
+async fn show(cx: &Context, management: &AzureCluster, definition: Definition) {
+    if definition == Definition::NotReadable {
+        return;
+    }
+    let are_hidden = definition == Definition::WithoutLinks;
     let event = are_hidden.then(|| Event::new(What::Refused, not_served().message));
     let object = management.object_ref(&());
     cx.runtime.events.stands(&object, HIDDEN, event).await;
 }
 
-/// Why it is not certain that a cluster has no links, if it shows none any more.
-pub(super) async fn uncertainty(cx: &Context, cluster: &AzureCluster, management: &AzureCluster) -> Option<Problem> {
-    if !has_lost_its_links(cluster, &Ledger::read(management)) || is_known(cx, cluster) {
-        return None;
+/// Whether it is certain that a cluster has no links, if it shows none.
+pub(super) fn certainty(cx: &Context, cluster: &AzureCluster, management: &AzureCluster) -> Certainty {
+    if !shows_no_link(cluster) || !has_lost_its_links(cluster, &Ledger::read(management)) {
+        return Certainty::Certain;
     }
-    if are_served(cx).await {
-        problem(cx, cluster).await
-    } else {
-        Some(not_served())
-    }
+    cx.decided(|decided| decided.doubts.certainty(cluster))
 }
 
-/// Whether a read has shown that this version of a cluster has no links.
-fn is_known(cx: &Context, cluster: &AzureCluster) -> bool {
-    cx.decided(|decided| decided.without_links.get(uid(cluster)) == cluster.metadata.resource_version.as_ref())
-}
-
-/// Why it is not certain that a cluster has no links, while the API server serves links: what the watch has shown may be
-/// older.
-async fn problem(cx: &Context, cluster: &AzureCluster) -> Option<Problem> {
-    let found = cx.read(&reference(cluster)).await.ok().flatten();
-    let found = found.filter(|found| uid(found) == uid(cluster));
-    let Some(version) = found.as_ref().filter(|found| links(found).is_empty()) else {
-        // The event of its condition brings the cluster as it is.
-        return Some(served_again());
-    };
-    let version = version.resource_version().unwrap_or_default();
-    cx.decided(|decided| decided.without_links.insert(uid(cluster).to_owned(), version));
-    (!is_known(cx, cluster)).then(served_again)
-}
-
-/// Whether links are certainly served.
-async fn are_served(cx: &Context) -> bool {
-    let now = Instant::now();
-    let was_hidden = cx
-        .decided(|decided| decided.not_served)
-        .is_some_and(|at| now < at + CATCHES_UP);
-    if cx.definition_reads.take(HIDDEN, now).is_err() {
-        return false;
-    }
+/// Reads the definition.
+async fn definition(cx: &Context) -> Definition {
     let definitions = ApiResource {
         group: "apiextensions.k8s.io".to_owned(),
         version: "v1".to_owned(),
@@ -109,14 +243,11 @@ async fn are_served(cx: &Context) -> bool {
     let api: Api<DynamicObject> = Api::all_with(cx.runtime.kube.clone(), &definitions);
     let name = format!("{}.{}", AzureCluster::plural(&()), AzureCluster::group(&()));
     match within(api.get(&name)).await {
-        Ok(found) if has_links(&found.data, &AzureCluster::version(&())) => !was_hidden,
-        Ok(_) => {
-            cx.decided(|decided| decided.not_served = Some(now));
-            false
-        }
+        Ok(found) if has_links(&found.data, &AzureCluster::version(&())) => Definition::WithLinks,
+        Ok(_) => Definition::WithoutLinks,
         Err(error) => {
             tracing::warn!(%error, "the definition of AzureClusters cannot be read");
-            false
+            Definition::NotReadable
         }
     }
 }

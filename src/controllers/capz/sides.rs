@@ -1,8 +1,9 @@
 //! Reads the two directions of a workload cluster's private path: what is decided on each, with the addresses of its
 //! private endpoints.
 
+use super::Context;
 use super::addresses::{self, Found};
-use super::{Context, served_links};
+use super::served_links::{self, Certainty};
 use crate::api::capi::AzureCluster;
 use crate::capz::address::Address;
 use crate::capz::assignments::EntryState;
@@ -22,8 +23,10 @@ pub(super) async fn api_server(
     if access(cluster) != Ok(Access::Internal) {
         return Some(Side::NotDesired);
     }
-    if let Some(problem) = served_links::uncertainty(cx, cluster, management).await {
-        return Some(Side::Undecided(problem));
+    match served_links::certainty(cx, cluster, management) {
+        Certainty::Certain => {}
+        Certainty::Uncertain(problem) => return Some(Side::Undecided(problem)),
+        Certainty::NotYet => return None,
     }
     let states = cx.decided(|decided| decided.of.get(uid(cluster)).cloned())?;
     let desired = links::desired(cluster, management);

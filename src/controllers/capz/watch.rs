@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use super::control_planes::{self, Gatekeeper};
 use super::identities::{Identities, IdentitySettings};
 use super::provider_configs::{Provider, ProviderEvents};
-use super::{Context, Decided, Settings, dropped_endpoints, management_cluster, shown, workload_cluster};
+use super::{Context, Decided, Settings, dropped_endpoints, management_cluster, served_links, shown, workload_cluster};
 use crate::api::ClusterRef;
 use crate::api::capi::{AzureCluster, AzureClusterIdentity, Cluster};
 use crate::capz::cluster::{is_deleting, is_held};
@@ -94,7 +94,8 @@ pub async fn run(
         }
     };
     let controllers = async { tokio::join!(reconciles, provider, gates) };
-    let follows = async { tokio::join!(follows, dropped) };
+    let links = served_links::follow(&cx);
+    let follows = async { tokio::join!(follows, dropped, links) };
     future::select(Box::pin(controllers), Box::pin(follows)).await;
 }
 
@@ -126,21 +127,23 @@ fn queue(
 }
 
 async fn run_queue(cx: &Arc<Context>, queue: WorkQueue<AzureCluster>, scope: Scope) {
-    let limit = ConcurrencyLimit::new(Label::AzureCluster, scope.concurrency);
-    let (cx, only) = (Arc::clone(cx), scope.namespace);
-    reconcile::run_each(queue, limit, scope.stop, move |cluster, limit| {
+    let limit = || ConcurrencyLimit::new(Label::AzureCluster, scope.concurrency);
+    let without = Arc::new(limit());
+    let (cx, only, stop) = (Arc::clone(cx), scope.namespace, scope.stop);
+    let ends = without.end_with(stop.clone());
+    let reconciles = reconcile::run_each(queue, limit(), stop, |cluster, with_azure| {
         let namespace = cluster.metadata.namespace.as_ref();
         let is_served = only.is_none() || only.as_ref() == namespace || cx.is_management(&cluster);
-        let cx = Arc::clone(&cx);
+        let (cx, without) = (Arc::clone(&cx), Arc::clone(&without));
         async move {
             if is_served {
-                admitted(&cx, &cluster, &limit).await
+                admitted(&cx, &cluster, [&with_azure, &without]).await
             } else {
                 Action::AwaitChange
             }
         }
-    })
-    .await;
+    });
+    tokio::join!(ends, reconciles);
 }
 
 /// The clusters that are read with an identity; all, if the management cluster is.
@@ -186,8 +189,9 @@ pub(super) fn each<T: Send + 'static>(receiver: UnboundedReceiver<T>) -> impl St
     stream::unfold(receiver, async |mut receiver| Some((receiver.recv().await?, receiver)))
 }
 
-async fn admitted(cx: &Arc<Context>, cluster: &AzureCluster, limit: &ConcurrencyLimit) -> Action {
-    let namespace = cluster.namespace().unwrap_or_default();
+/// Reconciles a cluster with a permit of one of two limits. What reads Azure, which may leave all that do so waiting, has
+/// one of its own: neither the management cluster waits for it, nor what is to begin or to end.
+async fn admitted(cx: &Arc<Context>, cluster: &AzureCluster, [with_azure, without]: [&ConcurrencyLimit; 2]) -> Action {
     let work = || async {
         let reconcile = async {
             if cx.is_management(cluster) {
@@ -198,15 +202,16 @@ async fn admitted(cx: &Arc<Context>, cluster: &AzureCluster, limit: &Concurrency
         };
         guard::counted(&cx.runtime, Label::AzureCluster, cluster, reconcile).await
     };
-    // What waits for Azure must keep neither the management cluster waiting, nor what is to begin or to end.
-    let requester = if cx.is_management(cluster) {
-        String::new()
+    let namespace = cluster.namespace().unwrap_or_default();
+    let (limit, requester) = if cx.is_management(cluster) {
+        // No namespace has this name.
+        (without, "")
     } else if is_deleting(cluster) || !is_held(cluster) {
-        format!("{namespace}, without Azure")
+        (without, namespace.as_str())
     } else {
-        namespace
+        (with_azure, namespace.as_str())
     };
-    let action = limit.take(&cx.runtime.metrics, Requester::of(&requester), work).await;
+    let action = limit.take(&cx.runtime.metrics, Requester::of(requester), work).await;
     action.unwrap_or(Action::AwaitChange)
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::api::markers::capz::FINALIZER;
 use crate::capz::samples::{Sample, management, workload};
-use crate::controllers::capz::tests::{Server, context};
+use crate::controllers::capz::tests::{Server, context, served, serving};
 
 fn concerned_by(cx: &Context, cluster: &Sample) -> Vec<String> {
     let all = concerned(cx, &cluster.cluster()).into_iter();
@@ -22,6 +22,33 @@ async fn event_of_one_cluster_is_no_other_workload_clusters() {
     assert_eq!(all, ["wc-1", "wc-2"], "it is gone");
 }
 
+/// One permit for what reads Azure, and one for what does not.
+fn limits() -> [ConcurrencyLimit; 2] {
+    [(); 2].map(|()| ConcurrencyLimit::new(Label::AzureCluster, 1))
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_azure_holds_up_nothing_else() {
+    let (own, deleting, held) = (served(), workload("gone").deleting(), workload("wc"));
+    let new = workload("new").with("/metadata/finalizers", serde_json::json!([]));
+    let (_, cx) = serving(&[&own, &deleting, &held, &new]);
+    let (cx, [with_azure, without]) = (Arc::new(cx), limits());
+    let waits = with_azure.take(&cx.runtime.metrics, Requester::of("other"), future::pending::<()>);
+    let mut waits = std::pin::pin!(waits);
+    assert!(futures::poll!(&mut waits).is_pending());
+    let reconciled = async |cluster: &Sample| {
+        let (cx, cluster) = (Arc::clone(&cx), cluster.cluster());
+        let reconcile = admitted(&cx, &cluster, [&with_azure, &without]);
+        tokio::time::timeout(std::time::Duration::from_secs(60), reconcile)
+            .await
+            .is_ok()
+    };
+    for cluster in [&own, &deleting, &new] {
+        assert!(reconciled(cluster).await, "{:?}", cluster.0["metadata"]);
+    }
+    assert!(!reconciled(&held).await);
+}
+
 #[tokio::test]
 async fn management_cluster_is_never_served_as_a_workload_cluster() {
     // It has all that a workload cluster would be held and served for.
@@ -30,9 +57,10 @@ async fn management_cluster_is_never_served_as_a_workload_cluster() {
     let server = Server::default();
     server.put::<AzureCluster>(&own.0);
     let cx = Arc::new(context(&server, &[&own]));
-    let limit = ConcurrencyLimit::new(Label::AzureCluster, 1);
+    let [first, second] = limits();
+    let limits = [&first, &second];
     assert!(matches!(
-        admitted(&cx, &own.cluster(), &limit).await,
+        admitted(&cx, &own.cluster(), limits).await,
         Action::Requeue(_)
     ));
     assert_eq!(server.get::<AzureCluster>("mc"), own.0);
@@ -40,7 +68,7 @@ async fn management_cluster_is_never_served_as_a_workload_cluster() {
     let held = workload("wc").with("/metadata/finalizers", serde_json::json!([FINALIZER]));
     server.put::<AzureCluster>(&held.0);
     let cx = Arc::new(context(&server, &[&own, &held]));
-    admitted(&cx, &own.cluster(), &limit).await;
+    admitted(&cx, &own.cluster(), limits).await;
     let found = server.get::<AzureCluster>("mc");
     assert_eq!(found["metadata"]["finalizers"], own.0["metadata"]["finalizers"]);
     assert_eq!(found["status"], own.0["status"]);
