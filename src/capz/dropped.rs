@@ -63,29 +63,23 @@ impl DroppedEndpoints {
             Change::Remove { name, .. } => Some(name.as_str()),
             Change::Add { .. } | Change::Repair { .. } => None,
         });
-        let known: BTreeSet<String> = removed
-            .clone()
-            .chain(self.0.keys().map(String::as_str))
-            .map(key)
-            .collect();
+        // CAPZ may have made the private endpoint again of an entry that is removed again.
+        for name in removed.filter(|name| is_name(name)) {
+            self.0.insert(name.to_owned(), now);
+        }
+        let known: BTreeSet<String> = self.0.keys().map(|name| key(name)).collect();
         // Others removed the entry of what only the ledger has; it has the name in the form of its keys.
-        let lost = before.all().map(|(name, _)| name).filter(|name| !known.contains(*name));
-        let dropped: Vec<String> = removed
-            .chain(lost)
-            .filter(|name| is_name(name))
-            .map(str::to_owned)
-            .collect();
-        for name in dropped {
-            self.0.entry(name).or_insert(now);
+        for (name, _) in before.all().filter(|(name, _)| is_name(name) && !known.contains(*name)) {
+            self.0.insert(name.to_owned(), now);
         }
         self.0.retain(|name, _| after.holder(name).is_none());
         self.shorten(LONGEST_RECORDS.saturating_sub(after.text().len()))
     }
 
-    /// Without those of these names.
+    /// Without these, unless their entries were removed again since.
     #[must_use]
-    pub fn without(mut self, gone: &BTreeSet<String>) -> Self {
-        self.0.retain(|name, _| !gone.contains(name));
+    pub fn without(mut self, gone: &BTreeSet<(String, Timestamp)>) -> Self {
+        self.0.retain(|name, since| !gone.contains(&(name.clone(), *since)));
         self
     }
 
@@ -138,9 +132,9 @@ pub fn is_endpoint_of(object: &DynamicObject, cluster: &AzureCluster, name: &str
 }
 
 /// The text for people about private endpoints that are left behind.
-pub fn left_behind(names: &BTreeSet<String>) -> String {
+pub fn left_behind(names: &BTreeSet<&str>) -> String {
     const SHOWN: usize = 3;
-    let shown: Vec<&str> = names.iter().take(SHOWN).map(String::as_str).collect();
+    let shown: Vec<&str> = names.iter().take(SHOWN).copied().collect();
     let more = names.len().saturating_sub(SHOWN);
     let more = if more == 0 {
         String::new()
@@ -232,14 +226,24 @@ mod tests {
     }
 
     #[test]
-    fn first_time_counts() {
+    fn time_is_that_of_the_last_removal() {
         let before = recorded(r#"{"e": "2026-01-01T00:00:00Z"}"#);
-        let dropped = before
+        let lost = before.clone().after((&ledger(&["e"]), &ledger(&[])), &[], at(NOW));
+        assert_eq!(lost, before);
+        let removed = before
             .clone()
-            .after((&ledger(&["e"]), &ledger(&[])), &[remove("e")], at(NOW));
-        assert_eq!(dropped, before);
+            .after((&ledger(&[]), &ledger(&[])), &[remove("e")], at(NOW));
+        assert_eq!(removed, recorded(&format!(r#"{{"e": "{NOW}"}}"#)));
         assert_eq!(age(at("2026-01-04T23:00:00Z"), at(NOW)), Duration::from_secs(3_600));
         assert_eq!(age(at("2027-01-01T00:00:00Z"), at(NOW)), LEFT_BEHIND_AFTER);
+    }
+
+    #[test]
+    fn what_is_gone_is_forgotten_unless_it_is_removed_again() {
+        let before = recorded(&format!(r#"{{"e": "{NOW}", "other": "{NOW}"}}"#));
+        let gone = |time: &str| BTreeSet::from([("e".to_owned(), at(time))]);
+        assert_eq!(before.clone().without(&gone("2026-01-01T00:00:00Z")), before);
+        assert_eq!(names(&before.without(&gone(NOW))), ["other"]);
     }
 
     #[test]
@@ -277,8 +281,9 @@ mod tests {
 
     #[test]
     fn text_names_a_few() {
-        let names = |count: usize| (0..count).map(|number| number.to_string()).collect();
-        assert!(left_behind(&names(2)).ends_with("0, 1"), "{}", left_behind(&names(2)));
-        assert!(left_behind(&names(5)).ends_with("0, 1, 2 and 2 more"));
+        let names = ["0", "1", "2", "3", "4"];
+        let text = |count: usize| left_behind(&names.into_iter().take(count).collect());
+        assert!(text(2).ends_with("0, 1"), "{}", text(2));
+        assert!(text(5).ends_with("0, 1, 2 and 2 more"), "{}", text(5));
     }
 }

@@ -57,8 +57,9 @@ const PARTIAL: [&str; 7] = [
     "providerconfigs",
 ];
 
-/// The Azure Service Operator's kind by which CAPZ makes private endpoints. Only a partial CRD of it is used.
-const SERVICE_OPERATOR: &str = "privateendpoints";
+/// The Azure Service Operator's kind by which CAPZ makes private endpoints, and one in the version that its group
+/// prefers. Only partial CRDs of them are used.
+const SERVICE_OPERATOR: [&str; 2] = ["privateendpoints", "virtualnetworks"];
 
 /// Whether the projects' own CRDs are on this machine.
 pub fn are_real() -> bool {
@@ -80,7 +81,9 @@ pub(super) async fn install(client: &kube::Client) -> Result<()> {
             partial.collect::<Result<_>>()?
         }
     };
-    let files = files.into_iter().chain([find(&fixtures(), SERVICE_OPERATOR)?]);
+    let more = SERVICE_OPERATOR.into_iter().map(|plural| find(&fixtures(), plural));
+    let more = more.collect::<Result<Vec<_>>>()?;
+    let files = files.into_iter().chain(more);
     try_join_all(files.map(|file| install_contract(client, file))).await?;
     Ok(())
 }

@@ -1,12 +1,13 @@
 //! Follows the private endpoints of the management cluster whose entries were removed, until Azure has them no more:
 //! deletes their objects of the Azure Service Operator where that is allowed, and tells of those that stay.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::api::{DeleteParams, DynamicObject, Preconditions};
-use kube::{Api, Resource, ResourceExt, discovery};
+use kube::discovery::{self, ApiResource};
+use kube::{Api, Resource, ResourceExt};
 use tokio::time::{Instant, sleep};
 
 use super::{Context, MOST_TRIES, addresses};
@@ -18,7 +19,8 @@ use crate::capz::cluster::uid;
 use crate::capz::dropped::{
     CAPZ_LAG, DroppedEndpoints, LEFT_BEHIND_AFTER, age, has_entry, is_endpoint_of, left_behind,
 };
-use crate::capz::entry::key;
+use crate::capz::entry::{entries, key};
+use crate::capz::ledger::Ledger;
 use crate::capz::patch::patch;
 use crate::engine::client::Reconcile;
 use crate::runtime::call::{ReconcileError, changing, within};
@@ -28,19 +30,28 @@ use crate::runtime::event::{Event, What};
 const EVERY: Duration = Duration::from_secs(5);
 /// The longest wait between two reads of a private endpoint that is to go.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// How long it is known by which kind private endpoints are deleted.
+const KIND_IS_KNOWN: Duration = Duration::from_secs(300);
+/// How many private endpoints are asked for between two reads of the record.
+const MOST_ASKED: usize = 20;
 
 const GROUP: &str = "network.azure.com";
 const KIND: &str = "PrivateEndpoint";
 /// The problem of the management cluster that private endpoints are left behind.
 const LEFT_BEHIND: &str = "left-behind endpoints";
 
+/// A private endpoint, and when its entry was removed: one that is removed again is another.
+type Dropped = (String, Timestamp);
+
 /// What is known of the private endpoints that were asked for.
 #[derive(Default)]
 struct Asked {
     /// When each is asked for next.
-    due: HashMap<String, Instant>,
+    due: BTreeMap<Dropped, Instant>,
     /// Those that Azure had.
-    found: BTreeSet<String>,
+    found: BTreeSet<Dropped>,
+    /// The kind by which they are deleted, and since when it is known.
+    kind: Option<(ApiResource, Instant)>,
 }
 
 /// Follows them. Never returns.
@@ -52,60 +63,124 @@ pub(super) async fn follow(cx: &Context) {
             cx.decided(|decided| decided.left_behind = 0);
             continue;
         };
-        let dropped = DroppedEndpoints::read(&management);
-        asked.keep(&dropped);
-        let gone = ask_all(cx, &management, &dropped, &mut asked).await;
+        let dropped = without_entries(&management);
+        asked.keep(cx, &dropped);
+        let mut gone = desired_again(&management);
+        gone.extend(ask_all(cx, &management, &mut asked).await);
         if !gone.is_empty()
             && let Err(error) = forget(cx, &gone).await
         {
             tracing::debug!(%error, "private endpoints that are gone are still recorded");
         }
-        show(cx, &management, &dropped, &asked).await;
+        show(cx, &management, &asked).await;
     }
 }
 
+/// What the management cluster records, but for what has an entry again: that is removed first, or stays.
+fn without_entries(management: &AzureCluster) -> BTreeSet<Dropped> {
+    let present: BTreeSet<String> = entries(management).map(|(_, entry)| key(&entry.name)).collect();
+    let all = DroppedEndpoints::read(management);
+    let absent = all.all().filter(|(name, _)| !present.contains(&key(name)));
+    absent.map(|(name, since)| (name.to_owned(), since)).collect()
+}
+
+/// What the management cluster records, though its ledger has it.
+fn desired_again(management: &AzureCluster) -> BTreeSet<Dropped> {
+    let (all, ledger) = (DroppedEndpoints::read(management), Ledger::read(management));
+    let held = all.all().filter(|(name, _)| ledger.holder(name).is_some());
+    held.map(|(name, since)| (name.to_owned(), since)).collect()
+}
+
+/// Whether a private endpoint is asked for: it is to be deleted, or CAPZ has had its time.
+fn is_followed(cx: &Context, since: Timestamp) -> bool {
+    cx.settings.deletes_dropped || age(since, Timestamp::now()) >= LEFT_BEHIND_AFTER
+}
+
+/// The name of the poll for a private endpoint.
+fn poll((name, since): &Dropped) -> String {
+    format!("{name}/dropped/{since}")
+}
+
 impl Asked {
-    fn keep(&mut self, dropped: &DroppedEndpoints) {
-        let names: BTreeSet<&str> = dropped.all().map(|(name, _)| name).collect();
-        self.due.retain(|name, _| names.contains(name.as_str()));
-        self.found.retain(|name| names.contains(name.as_str()));
+    /// Forgets what is no longer dropped, and notes what is.
+    fn keep(&mut self, cx: &Context, dropped: &BTreeSet<Dropped>) {
+        for one in dropped.iter().filter(|(_, since)| is_followed(cx, *since)) {
+            self.due.entry(one.clone()).or_insert_with(Instant::now);
+        }
+        self.due.retain(|one, _| {
+            let is_dropped = dropped.contains(one);
+            if !is_dropped {
+                cx.polls.over(&poll(one));
+            }
+            is_dropped
+        });
+        self.found.retain(|one| dropped.contains(one));
+    }
+
+    /// Those to be asked for now, those first that have waited longest.
+    fn are_due(&self) -> Vec<Dropped> {
+        let now = Instant::now();
+        let mut due: Vec<_> = self.due.iter().filter(|(_, at)| **at <= now).collect();
+        due.sort_by_key(|(_, at)| **at);
+        due.into_iter().take(MOST_ASKED).map(|(one, _)| one.clone()).collect()
+    }
+
+    /// The kind of the objects by which CAPZ makes private endpoints; none if it is not served. It may be served in
+    /// another version than its group prefers.
+    async fn kind(&mut self, cx: &Context) -> Result<Option<ApiResource>, ReconcileError> {
+        let now = Instant::now();
+        if let Some((kind, since)) = &self.kind
+            && now < *since + KIND_IS_KNOWN
+        {
+            return Ok(Some(kind.clone()));
+        }
+        let served = match within(discovery::group(&cx.runtime.kube, GROUP)).await {
+            Ok(served) => served,
+            Err(ReconcileError::Kube(kube::Error::Discovery(_))) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let kinds = served.resources_by_stability().into_iter();
+        let found = kinds.map(|(kind, _)| kind).find(|kind| kind.kind == KIND);
+        self.kind = found.clone().map(|kind| (kind, now));
+        Ok(found)
     }
 }
 
 /// Asks for those that are due; returns those that are no longer to be followed.
-async fn ask_all(
-    cx: &Context,
-    management: &AzureCluster,
-    dropped: &DroppedEndpoints,
-    asked: &mut Asked,
-) -> BTreeSet<String> {
+async fn ask_all(cx: &Context, management: &AzureCluster, asked: &mut Asked) -> BTreeSet<Dropped> {
     let mut gone = BTreeSet::new();
-    for (name, since) in dropped.all() {
-        let (now, age) = (Instant::now(), age(since, Timestamp::now()));
-        let is_due = asked.due.get(name).is_none_or(|due| *due <= now);
-        if has_entry(management, name) {
-            gone.insert(name.to_owned());
-        } else if is_due && (cx.settings.deletes_dropped || age >= LEFT_BEHIND_AFTER) {
-            match ask(cx, management, (name, age)).await {
-                Answer::InAzure => asked.found.insert(name.to_owned()),
-                Answer::MayComeBack => asked.found.remove(name),
-                Answer::Gone => gone.insert(name.to_owned()),
-                Answer::Unknown => false,
-            };
-            asked.due.insert(name.to_owned(), now + wait(cx, name, age));
+    let due = asked.are_due();
+    if due.is_empty() {
+        return gone;
+    }
+    let kind = if cx.settings.deletes_dropped {
+        match asked.kind(cx).await {
+            Ok(kind) => kind,
+            Err(error) => {
+                tracing::warn!(%error, "private endpoints without an entry are not deleted");
+                return gone;
+            }
         }
+    } else {
+        None
+    };
+    for one in due {
+        let age = age(one.1, Timestamp::now());
+        match ask(cx, management, kind.as_ref(), (&one.0, age)).await {
+            Answer::InAzure => asked.found.insert(one.clone()),
+            Answer::MayComeBack => asked.found.remove(&one),
+            Answer::Gone => gone.insert(one.clone()),
+            Answer::Unknown => false,
+        };
+        let now = Instant::now();
+        let wait = if age >= LEFT_BEHIND_AFTER {
+            cx.runtime.resync
+        } else {
+            cx.polls.wait(&poll(&one), EVERY, now).min(LONGEST_WAIT)
+        };
+        asked.due.insert(one, now + wait);
     }
     gone
-}
-
-/// How long it takes until a private endpoint is asked for again.
-fn wait(cx: &Context, name: &str, age: Duration) -> Duration {
-    if age >= LEFT_BEHIND_AFTER {
-        return cx.runtime.resync;
-    }
-    cx.polls
-        .wait(&format!("{name}/dropped"), EVERY, Instant::now())
-        .min(LONGEST_WAIT)
 }
 
 /// What is found of a private endpoint.
@@ -121,17 +196,21 @@ enum Answer {
 }
 
 /// What is found of a private endpoint. What may be deleted is.
-async fn ask(cx: &Context, management: &AzureCluster, (name, age): (&str, Duration)) -> Answer {
-    let has_object = if cx.settings.deletes_dropped {
-        match delete(cx, management, name).await {
+async fn ask(
+    cx: &Context,
+    management: &AzureCluster,
+    kind: Option<&ApiResource>,
+    (name, age): (&str, Duration),
+) -> Answer {
+    let has_object = match kind {
+        Some(kind) => match delete(cx, management, kind, name).await {
             Ok(has_object) => has_object,
             Err(error) => {
                 tracing::warn!(id = name, %error, "a private endpoint without an entry is not deleted");
                 return Answer::Unknown;
             }
-        }
-    } else {
-        false
+        },
+        None => false,
     };
     let Some(id) = addresses::id(management, name) else {
         return Answer::Unknown;
@@ -150,17 +229,14 @@ async fn ask(cx: &Context, management: &AzureCluster, (name, age): (&str, Durati
 
 /// Deletes the object of the Azure Service Operator for a private endpoint, if it is the management cluster's and the
 /// entry is certainly removed. Whether there is such an object.
-async fn delete(cx: &Context, management: &AzureCluster, name: &str) -> Result<bool, ReconcileError> {
+async fn delete(
+    cx: &Context,
+    management: &AzureCluster,
+    kind: &ApiResource,
+    name: &str,
+) -> Result<bool, ReconcileError> {
     let kube = cx.runtime.kube.clone();
-    let served = match within(discovery::group(&kube, GROUP)).await {
-        Ok(served) => served,
-        Err(ReconcileError::Kube(kube::Error::Discovery(_))) => return Ok(false),
-        Err(error) => return Err(error),
-    };
-    let Some((resource, _)) = served.recommended_kind(KIND) else {
-        return Ok(false);
-    };
-    let api: Api<DynamicObject> = Api::namespaced_with(kube, &cx.settings.management.namespace, &resource);
+    let api: Api<DynamicObject> = Api::namespaced_with(kube, &cx.settings.management.namespace, kind);
     let found = within(api.get_opt(&key(name))).await?;
     let Some(found) = found.filter(|found| is_endpoint_of(found, management, name)) else {
         return Ok(false);
@@ -187,7 +263,7 @@ async fn delete(cx: &Context, management: &AzureCluster, name: &str) -> Result<b
 }
 
 /// Removes these from the record; again where others write at the same time.
-async fn forget(cx: &Context, gone: &BTreeSet<String>) -> Result<(), ReconcileError> {
+async fn forget(cx: &Context, gone: &BTreeSet<Dropped>) -> Result<(), ReconcileError> {
     let _writing = cx.writing.lock().await;
     let mut tries = 1;
     loop {
@@ -208,11 +284,15 @@ async fn forget(cx: &Context, gone: &BTreeSet<String>) -> Result<(), ReconcileEr
 }
 
 /// Tells of those that are left behind, by a metric, and by an Event when others are than before.
-async fn show(cx: &Context, management: &AzureCluster, dropped: &DroppedEndpoints, asked: &Asked) {
+async fn show(cx: &Context, management: &AzureCluster, asked: &Asked) {
     let now = Timestamp::now();
-    let is_left =
-        |(name, since): &(&str, Timestamp)| asked.found.contains(*name) && age(*since, now) >= LEFT_BEHIND_AFTER;
-    let left: BTreeSet<String> = dropped.all().filter(is_left).map(|(name, _)| name.to_owned()).collect();
+    let is_left = |(_, since): &&Dropped| age(*since, now) >= LEFT_BEHIND_AFTER;
+    let left: BTreeSet<&str> = asked
+        .found
+        .iter()
+        .filter(is_left)
+        .map(|(name, _)| name.as_str())
+        .collect();
     cx.decided(|decided| decided.left_behind = left.len());
     let event = (!left.is_empty()).then(|| Event::new(What::LeftBehind, left_behind(&left)));
     cx.runtime

@@ -24,7 +24,6 @@ use crate::api::capi::{AzureCluster, AzureClusterIdentity, Cluster, ProviderConf
 use crate::api::markers::capz::PROVIDER_CONFIG_FINALIZER;
 use crate::api::{ClusterRef, held_by};
 use crate::capz::cluster::reference;
-use crate::capz::identity::named;
 use crate::capz::provider_config::{
     DEFAULT, IdsSource, ProviderConfigOwner, ProviderIds, everybodys, has_ids, is_as_desired, not_owned, owner, source,
     taken,
@@ -53,6 +52,8 @@ pub(super) struct Provider {
     is_served: AtomicBool,
     /// The ids with which the ProviderConfig of each Cluster was found last, and when, by the UID of the Cluster.
     confirmed: Mutex<HashMap<String, (ProviderIds, Instant)>>,
+    /// The identity that each Cluster was read with last, by the UID of the Cluster.
+    identities: Mutex<HashMap<String, ClusterRef>>,
 }
 
 /// What happens to the Clusters, and to what they are made of.
@@ -70,6 +71,7 @@ impl Provider {
             cx,
             is_served: AtomicBool::new(false),
             confirmed: Mutex::default(),
+            identities: Mutex::default(),
         }
     }
 
@@ -95,21 +97,26 @@ impl Provider {
             forgets.runtime.retries.over(uid);
             forgets.runtime.events.forget(uid);
             forgets.confirmed(|all| all.remove(uid));
+            forgets.identities(|all| all.remove(uid));
         }));
         let (wake, woken) = unbounded_channel();
-        let users = [0, 1].map(|_| (Arc::clone(&provider), known.clone()));
-        let [of_azure_cluster, of_identity] = users;
+        let [of_azure_cluster, of_identity] = [0, 1].map(|_| (Arc::clone(&provider), known.clone()));
         let queue = WorkQueue::new(clusters.touched_objects(), known.clone())
             .watches(azure_clusters.touched_objects(), move |changed: AzureCluster| {
                 let (provider, known) = &of_azure_cluster;
-                provider.users(known, |azure| reference(azure) == reference(&changed))
+                users(known, |cluster| {
+                    provider
+                        .azure_cluster(cluster)
+                        .is_some_and(|azure| reference(&azure) == reference(&changed))
+                })
             })
             .watches(identities.touched_objects(), move |changed: AzureClusterIdentity| {
                 let (provider, known) = &of_identity;
-                let identity = (changed.namespace().unwrap_or_default(), changed.name_any());
-                provider.users(known, |azure| {
-                    named(azure).is_ok_and(|name| (name.namespace, name.name) == identity)
-                })
+                let changed = ClusterRef {
+                    namespace: changed.namespace().unwrap_or_default(),
+                    name: changed.name_any(),
+                };
+                users(known, |cluster| provider.identity(cluster).as_ref() == Some(&changed))
             })
             .reconcile_on(each(woken))
             .reconcile_all_on(scope.changes());
@@ -149,12 +156,10 @@ impl Provider {
                 // Without an answer what is known stands.
                 Err(_) => None,
             };
-            if let Some(is_served) = is_served {
-                let before = self.is_served.swap(is_served, Ordering::Relaxed);
-                if is_served && !before {
-                    references(known)
-                        .into_iter()
-                        .for_each(|cluster| drop(wake.send(cluster)));
+            if is_served.is_some_and(|is_served| self.begins(is_served)) {
+                for cluster in users(known, |_| true) {
+                    // Nobody listens any more when the process stops.
+                    let _ = wake.send(cluster);
                 }
             }
             sleep(self.runtime.resync).await;
@@ -163,18 +168,31 @@ impl Provider {
 }
 
 impl Provider {
+    /// Notes whether ProviderConfigs are served; returns whether that begins. What was there before is gone then.
+    fn begins(&self, is_served: bool) -> bool {
+        if !is_served {
+            self.confirmed(HashMap::clear);
+        }
+        !self.is_served.swap(is_served, Ordering::Relaxed) && is_served
+    }
+
     fn confirmed<T>(&self, with: impl FnOnce(&mut HashMap<String, (ProviderIds, Instant)>) -> T) -> T {
         with(&mut self.confirmed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The Clusters that are made of an AzureCluster of which this holds.
-    fn users(&self, known: &Store<Cluster>, is_it: impl Fn(&AzureCluster) -> bool) -> Vec<ObjectRef<Cluster>> {
-        let mut all = references(known);
-        all.retain(|object| {
-            let found = known.get(object).and_then(|cluster| self.azure_cluster(&cluster));
-            found.is_some_and(|azure| is_it(&azure))
-        });
-        all
+    fn identities<T>(&self, with: impl FnOnce(&mut HashMap<String, ClusterRef>) -> T) -> T {
+        with(&mut self.identities.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The identity that a Cluster was read with last.
+    fn identity(&self, cluster: &Cluster) -> Option<ClusterRef> {
+        self.identities(|all| all.get(cluster.metadata.uid.as_deref()?).cloned())
+    }
+
+    /// Notes the identity that a Cluster is read with.
+    pub(super) fn note_identity(&self, cluster: &Cluster, identity: &ClusterRef) {
+        let uid = cluster.uid().unwrap_or_default();
+        self.identities(|all| all.insert(uid, identity.clone()));
     }
 
     /// The AzureCluster that a Cluster is made of, as the watch shows it.
@@ -340,8 +358,10 @@ fn is_held(cluster: &Cluster) -> bool {
     held_by(cluster, PROVIDER_CONFIG_FINALIZER)
 }
 
-fn references(known: &Store<Cluster>) -> Vec<ObjectRef<Cluster>> {
-    let all = known.state();
+/// The Clusters of which this holds.
+fn users(known: &Store<Cluster>, is_it: impl Fn(&Cluster) -> bool) -> Vec<ObjectRef<Cluster>> {
+    let mut all = known.state();
+    all.retain(|cluster| is_it(cluster));
     all.iter()
         .map(|cluster| ObjectRef::from_obj(cluster.as_ref()))
         .collect()

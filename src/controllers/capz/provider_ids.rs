@@ -28,6 +28,7 @@ impl Provider {
                 let identity = named(&found)?;
                 let subscription = found.spec.subscription_id.as_deref();
                 let of = format!("AzureCluster {}", reference(&found));
+                self.note_identity(cluster, &identity);
                 self.federated(&identity, subscription, (&of, &namespace))
                     .await
                     .map(Some)
@@ -40,6 +41,7 @@ impl Provider {
                 let of = format!("AzureManagedControlPlane {namespace}/{name}");
                 let identity = named_by(found.spec.identity_ref.as_ref(), &namespace, || of.clone())?;
                 let subscription = found.spec.subscription_id.as_deref();
+                self.note_identity(cluster, &identity);
                 self.federated(&identity, subscription, (&of, &namespace))
                     .await
                     .map(Some)
