@@ -51,7 +51,7 @@ demo: ## one cluster's life on the real executable: PRESET=fast|recorded, VARIAN
 	$(CARGO) build --quiet --locked --release --workspace --bins
 	@$${CARGO_TARGET_DIR:-target}/release/demo
 
-bench: ## the figures, on the executable that ships: PRESET=recorded|fast ONLY=life|standby|objects|crowd|rest|restart|hundreds|tenant|armsim|awssim|aws|aws-crowd PROGRAM=path
+bench: ## the figures, on the executable that ships: PRESET=recorded|fast ONLY=life|standby|objects|crowd|rest|restart|hundreds|tenant|armsim|awssim|aws|aws-crowd|capz PROGRAM=path
 	$(CARGO) run --quiet --locked --release --package e2e --bin bench
 
 image: ## the container images with their SBOMs, in target/image: IMAGES="hyperlink-amd64 armsim-arm64 …", of hyperlink, armsim and awssim

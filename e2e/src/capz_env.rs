@@ -47,8 +47,6 @@ pub struct CapzAzure {
     pub ca_file: PathBuf,
     /// URL of managed identities, in App Service's form (`IDENTITY_ENDPOINT`).
     pub managed_identity: String,
-    /// Base URL of managed identities in the form of virtual machines (`AZURE_POD_IDENTITY_AUTHORITY_HOST`).
-    pub instance_metadata: String,
     /// A token of [`WORKLOAD_ACCOUNT`], which the federated identities trust.
     pub token_file: PathBuf,
 }
@@ -100,7 +98,6 @@ impl CapzEnv {
             audience: AUDIENCE.into(),
             ca_file: addresses.ca.clone(),
             managed_identity: addresses.identity.clone(),
-            instance_metadata: simulator.control().url().to_owned(),
             token_file,
         };
         Ok(Self {

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::capz_cluster::{CapzCluster, IdentityType, LoadBalancer};
-use e2e::capz_controllers::upgrade;
+use e2e::capz_controllers::{API_SERVER_IP, upgrade};
 use e2e::{eventually, scenario};
 use serde_json::{Value, json};
 
@@ -17,6 +17,7 @@ fn private_paths_lead_both_ways_and_end_with_their_cluster() {
             workload("wc-1", IdentityType::WorkloadIdentity),
             workload("wc-2", IdentityType::ServicePrincipal),
             workload("wc-3", IdentityType::ServicePrincipalCertificate),
+            workload("wc-4", IdentityType::UserAssignedMsi),
             CapzCluster::workload(NAMESPACE, "public", LoadBalancer::Public),
         ];
         let hyperlink = fleet.hyperlink("first").await?;
@@ -26,19 +27,21 @@ fn private_paths_lead_both_ways_and_end_with_their_cluster() {
         for cluster in &clusters {
             fleet.is_connected(cluster).await?;
         }
-        let [first, second, third, public] = &clusters;
-        fleet.has_entries(&[first, second, third].map(entry)).await?;
+        let [first, second, third, fourth, public] = &clusters;
+        fleet.has_entries(&[first, second, third, fourth].map(entry)).await?;
 
         second.delete(&fleet.env, SOON).await?;
         is_gone(&fleet.env, &fleet.management.endpoint(&entry(second))).await?;
-        fleet.has_entries(&[first, third].map(entry)).await?;
+        fleet.has_entries(&[first, third, fourth].map(entry)).await?;
         let of = format!(
             "the entry for private endpoint {} of AzureCluster {NAMESPACE}/mc",
             entry(second)
         );
         has_event(&fleet.env, NAMESPACE, "Created", &format!("{of} is added")).await?;
         has_event(&fleet.env, NAMESPACE, "Deleted", &format!("{of} is removed")).await?;
-        for cluster in [first, third, public] {
+        // An address that is not the endpoint's is set right.
+        first.annotate(&fleet.env, API_SERVER_IP, Some("junk")).await?;
+        for cluster in [first, third, fourth, public] {
             fleet.is_connected(cluster).await?;
             cluster.delete(&fleet.env, SOON).await?;
         }
@@ -81,10 +84,18 @@ fn entry_that_others_drop_is_back() {
             let kept = subnet["name"] == "node-subnet";
             subnet["privateEndpoints"] = if kept { json!([theirs]) } else { Value::Null };
         }
+        // Helm brings new values too.
+        let mut expected = subnets.clone();
+        for subnets in [&mut own, &mut expected] {
+            subnets[0]["serviceEndpoints"] = json!([{"service": "Microsoft.Storage", "locations": ["westeurope"]}]);
+        }
         upgrade(&fleet.env, &fleet.management, &own).await?;
         both().await?;
         let after = fleet.management.get(&fleet.env).await?.data["spec"]["networkSpec"]["subnets"].clone();
-        ensure!(after == subnets, "{after} is not {subnets}");
+        ensure!(after == expected, "{after} is not {expected}");
+        let repaired = "hyperlink_changes_total{change=\"repaired\",kind=\"private_endpoint_entry\"} 2";
+        let (_, page) = hyperlink.page("/metrics").await?;
+        ensure!(page.contains(repaired), "{page}");
         hyperlink.stop().await?;
         fleet.stop().await
     });

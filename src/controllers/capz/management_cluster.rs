@@ -115,7 +115,7 @@ async fn report(cx: &Context, management: &AzureCluster, assigned: &Assignments)
     for change in &assigned.changes {
         let event = event::changed(change, of);
         tracing::info!("{}", event.note);
-        cx.count(change, of);
+        cx.count(change, of, before.holder(change.name()).is_some());
         let holder = assigned.ledger.holder(change.name());
         let holder = holder.or_else(|| before.holder(change.name()));
         by_holder.entry(holder).or_default().push(event);

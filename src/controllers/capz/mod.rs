@@ -181,12 +181,12 @@ impl Context {
 }
 
 impl Context {
-    /// Counts a change of an entry of this cluster.
-    fn count(&self, change: &Change, of: &ClusterRef) {
+    /// Counts a change of an entry of this cluster; `was_there` says that it has had it before.
+    fn count(&self, change: &Change, of: &ClusterRef, was_there: bool) {
         let id = format!("{of}/{}", change.name());
         let change = match change {
-            Change::Add { .. } => plan::Change::Created,
-            Change::Repair { .. } => plan::Change::Repaired(Vec::new()),
+            Change::Add { .. } if !was_there => plan::Change::Created,
+            Change::Add { .. } | Change::Repair { .. } => plan::Change::Repaired(Vec::new()),
             Change::Remove { .. } => return,
         };
         self.runtime.metrics.changed(ENDPOINT_ENTRY, &id, &change);

@@ -168,7 +168,7 @@ async fn write_gateway(
 async fn report(cx: &Context, cluster: &AzureCluster, changes: &[Change]) {
     let of = reference(cluster);
     let events: Vec<_> = changes.iter().map(|change| event::changed(change, &of)).collect();
-    changes.iter().for_each(|change| cx.count(change, &of));
+    changes.iter().for_each(|change| cx.count(change, &of, false));
     cx.runtime.events.emit(&[cluster.object_ref(&())], &events).await;
 }
 
