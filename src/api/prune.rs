@@ -18,6 +18,8 @@ use crate::runtime::prune::Prune;
 mod aws;
 mod capi;
 
+pub use capi::prune_workload;
+
 /// The most bytes that are kept of an annotation. An intent with its ids has 2000 bytes, with the longest names 5000.
 const ANNOTATION: usize = 8192;
 /// The most bytes that are kept of a condition's reason or message.

@@ -45,19 +45,20 @@ fn service_name(management: &AzureCluster) -> String {
     format!("{}-gateway-privatelink", management.name_any())
 }
 
-fn entry_name(workload: &AzureCluster, management: &AzureCluster) -> String {
-    format!(
-        "{}-to-{}-gateway-privateendpoint",
-        workload.name_any(),
-        management.name_any()
-    )
+fn entry_name(workload: &str, management: &str) -> String {
+    format!("{workload}-to-{management}-gateway-privateendpoint")
+}
+
+/// Whether an entry of this name is the way from a workload cluster to the gateway of this management cluster.
+pub fn is_way(name: &str, workload: &str, management: &str) -> bool {
+    key(name) == key(&entry_name(workload, management))
 }
 
 /// Decides on the way from a workload cluster to the gateway; `access` is the management cluster's.
 pub fn decide(workload: &AzureCluster, management: &AzureCluster, access: Access) -> Gateway {
-    let name = entry_name(workload, management);
+    let (own, to) = (workload.name_any(), management.name_any());
     let found: Vec<_> = entries(workload)
-        .filter(|(_, entry)| key(&entry.name) == key(&name))
+        .filter(|(_, entry)| is_way(&entry.name, &own, &to))
         .collect();
     let owned = |entry: &Entry| is_owned(entry, management);
     if access == Access::Public {
@@ -68,7 +69,7 @@ pub fn decide(workload: &AzureCluster, management: &AzureCluster, access: Access
         });
         return Gateway::NotDesired(removed.collect());
     }
-    let entry = match desired(name, workload, management) {
+    let entry = match desired(entry_name(&own, &to), workload, management) {
         Ok(entry) => entry,
         Err(problem) => return Gateway::Blocked(problem),
     };

@@ -22,9 +22,6 @@ pub const LONGEST_RECORDS: usize = 220 * 1024;
 /// The most links of a cluster that are served; a load balancer has 8 Private Link Services at most.
 pub const MOST_LINKS: usize = 16;
 
-/// The annotations of AzureClusters that are read.
-pub const READ_ANNOTATIONS: [&str; 4] = [API_SERVER_ADDRESS, GATEWAY_ADDRESS, LEDGER, DROPPED_ENDPOINTS];
-
 /// On objects of Cluster API: its controllers leave the object alone.
 pub const PAUSED: &str = "cluster.x-k8s.io/paused";
 /// On a KubeadmControlPlane that this role has paused: for which gates.

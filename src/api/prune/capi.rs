@@ -1,15 +1,17 @@
 //! What watches keep of objects of Cluster API.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use uuid::Uuid;
 
-use super::{TEXT, picked, prune_metadata, shorten};
+use super::{MESSAGE, TEXT, prune_metadata, shorten};
 use crate::api::capi::{
-    AzureCluster, AzureClusterIdentity, AzureClusterSpec, Cluster, Entry, KubeadmControlPlane, SecretRef,
+    AzureCluster, AzureClusterIdentity, AzureClusterSpec, CapiCondition, Cluster, Entry, KubeadmControlPlane,
+    PrivateLink, SecretRef,
 };
 use crate::api::held_by;
 use crate::api::markers::capz::{
-    CONDITION, DROPPED_ENDPOINTS, FINALIZER, LEDGER, LONGEST_RECORDS, MOST_LINKS, PAUSED, PAUSED_HERE,
-    PROVIDER_CONFIG_FINALIZER, READ_ANNOTATIONS,
+    API_SERVER_ADDRESS, CONDITION, DROPPED_ENDPOINTS, FINALIZER, GATEWAY_ADDRESS, LEDGER, LONGEST_RECORDS, MOST_LINKS,
+    PAUSED, PAUSED_HERE, PROVIDER_CONFIG_FINALIZER,
 };
 use crate::hypershift::names::is_namespace;
 use crate::runtime::prune::Prune;
@@ -18,16 +20,23 @@ use crate::runtime::prune::Prune;
 const SUBNETS: usize = 256;
 /// The most entries of a cluster that are kept: rather more than the management cluster can have of this role's.
 const ENTRIES: usize = 4_096;
+/// The most subnets of a workload cluster that are kept, and the most entries of these. What is beyond is found when the
+/// cluster is read for a write.
+const OF_WORKLOAD: usize = 16;
 /// The most bytes of an ARM id that are kept. Source: the sum of the longest names of its parts.
 const ID: usize = 1_024;
 /// What is kept of a text that is too long for its field: nothing that any name may contain.
 const TOO_LONG: &str = "?too long?";
 /// The most connections of an entry that are kept: one is as desired, and a second one tells that it is not.
 const CONNECTIONS: usize = 2;
-/// The most subscriptions of a link that are kept.
-const SUBSCRIPTIONS: usize = 256;
-/// The most conditions of a cluster that are kept.
-const CONDITIONS: usize = 256;
+/// The most subscriptions of all links of a cluster that are kept.
+const SUBSCRIPTIONS: usize = 128;
+/// How many characters a subscription id has.
+const SUBSCRIPTION: usize = 36;
+/// The most conditions of a cluster that are kept; CAPZ sets some 20.
+const CONDITIONS: usize = 64;
+/// The most bytes that are kept of a condition's status, severity or time.
+const WORD: usize = 64;
 /// The most labels, expressions and values of an identity's selector.
 const SELECTOR: usize = 256;
 /// The most namespaces of an identity that are kept.
@@ -50,34 +59,71 @@ fn shorten_list<T>(list: &mut Vec<T>, most: usize) {
 }
 
 impl Prune for AzureCluster {
+    /// Keeps what is read of the management cluster.
     fn prune(&mut self) {
-        let metadata = &mut self.metadata;
-        let mut annotations = metadata.annotations.take();
-        let mut record = |name| annotations.as_mut().and_then(|all| all.remove_entry(name));
-        let records = [record(LEDGER), record(DROPPED_ENDPOINTS)];
-        metadata.annotations = picked(annotations, &READ_ANNOTATIONS);
-        let whole = |(_, text): &(String, String)| text.len() <= 2 * LONGEST_RECORDS;
-        for (name, text) in records.into_iter().flatten().filter(whole) {
-            metadata.annotations.get_or_insert_default().insert(name, text);
-        }
-        metadata.managed_fields = None;
-        metadata.labels = None;
-        metadata.owner_references = None;
-        if let Some(finalizers) = &mut metadata.finalizers {
-            finalizers.retain(|name| name == FINALIZER);
-        }
+        prune_azure_metadata(&mut self.metadata);
         let conditions = self.status.as_mut().and_then(|status| status.conditions.as_mut());
-        for condition in conditions.into_iter().flat_map(|conditions| {
-            shorten_list(&mut conditions.0, CONDITIONS);
-            &mut conditions.0
-        }) {
-            if condition.kind != CONDITION {
-                condition.message = String::new();
-                condition.reason = String::new();
-            }
-            shorten(&mut condition.kind, TEXT);
+        if let Some(conditions) = conditions {
+            prune_conditions(&mut conditions.0);
         }
         prune_spec(&mut self.spec);
+    }
+}
+
+/// Keeps what is read of a workload cluster: no records, and of the entries those with a name of which `is_read` holds.
+///
+/// Positions do not stay, so that no patch of entries may be made of it.
+pub fn prune_workload(cluster: &mut AzureCluster, is_read: impl Fn(&str) -> bool) {
+    if let Some(annotations) = &mut cluster.metadata.annotations {
+        annotations.retain(|name, _| ![LEDGER, DROPPED_ENDPOINTS].contains(&name.as_str()));
+    }
+    let subnets = &mut cluster.spec.network_spec.subnets;
+    shorten_list(subnets, OF_WORKLOAD);
+    let mut left = OF_WORKLOAD;
+    let lists = subnets
+        .iter_mut()
+        .filter_map(|subnet| subnet.private_endpoints.as_mut());
+    for entries in lists {
+        entries.0.retain(|entry| is_read(&entry.name));
+        shorten_list(&mut entries.0, left);
+        left -= entries.0.len();
+    }
+}
+
+fn prune_azure_metadata(metadata: &mut ObjectMeta) {
+    if let Some(annotations) = &mut metadata.annotations {
+        annotations.retain(|name, text| match name.as_str() {
+            LEDGER | DROPPED_ENDPOINTS => text.len() <= 2 * LONGEST_RECORDS,
+            API_SERVER_ADDRESS | GATEWAY_ADDRESS => {
+                shorten(text, TEXT);
+                true
+            }
+            _ => false,
+        });
+    }
+    metadata.managed_fields = None;
+    metadata.labels = None;
+    metadata.owner_references = None;
+    let finalizers = metadata.finalizers.take().unwrap_or_default();
+    let is_held = finalizers.iter().any(|name| name == FINALIZER);
+    metadata.finalizers = is_held.then(|| vec![FINALIZER.to_owned()]);
+}
+
+/// Keeps of this role's condition all texts, of the others type and status: whether they are True is read.
+fn prune_conditions(conditions: &mut Vec<CapiCondition>) {
+    shorten_list(conditions, CONDITIONS);
+    let own = conditions.iter().position(|condition| condition.kind == CONDITION);
+    for (at, condition) in conditions.iter_mut().enumerate() {
+        if Some(at) != own {
+            let CapiCondition { kind, status, .. } = std::mem::take(condition);
+            (condition.kind, condition.status) = (kind, status);
+        }
+        shorten(&mut condition.kind, TEXT);
+        shorten(&mut condition.status, WORD);
+        shorten(&mut condition.severity, WORD);
+        shorten(&mut condition.last_transition_time, WORD);
+        shorten(&mut condition.reason, TEXT);
+        shorten(&mut condition.message, MESSAGE);
     }
 }
 
@@ -95,7 +141,7 @@ fn prune_spec(spec: &mut AzureClusterSpec) {
         .flatten()
         .for_each(refuse_long);
     let network = &mut spec.network_spec;
-    network.subnets.truncate(SUBNETS);
+    shorten_list(&mut network.subnets, SUBNETS);
     let mut left = ENTRIES;
     for subnet in &mut network.subnets {
         refuse_long(&mut subnet.name);
@@ -109,12 +155,18 @@ fn prune_spec(spec: &mut AzureClusterSpec) {
     if let Some(balancer) = &mut network.api_server_lb {
         balancer.kind.iter_mut().for_each(refuse_long);
         shorten_list(&mut balancer.private_links, MOST_LINKS);
-        for link in &mut balancer.private_links {
-            link.name.iter_mut().for_each(refuse_long);
-            for subscriptions in [&mut link.allowed_subscriptions, &mut link.auto_approved_subscriptions] {
-                shorten_list(subscriptions, SUBSCRIPTIONS);
-                subscriptions.iter_mut().for_each(refuse_long);
-            }
+        prune_links(&mut balancer.private_links);
+    }
+}
+
+fn prune_links(links: &mut [PrivateLink]) {
+    let mut left = SUBSCRIPTIONS;
+    for link in links {
+        link.name.iter_mut().for_each(refuse_long);
+        for subscriptions in [&mut link.allowed_subscriptions, &mut link.auto_approved_subscriptions] {
+            subscriptions.retain(|id| id.len() == SUBSCRIPTION && Uuid::try_parse(id).is_ok());
+            shorten_list(subscriptions, left);
+            left -= subscriptions.len();
         }
     }
 }
@@ -187,82 +239,17 @@ impl Prune for Cluster {
 impl Prune for KubeadmControlPlane {
     fn prune(&mut self) {
         // Of the owners the Cluster is read, which is no control plane.
-        let owners = self.metadata.owner_references.take();
+        let owners = self.metadata.owner_references.take().into_iter().flatten();
         prune_metadata(&mut self.metadata, &[PAUSED, PAUSED_HERE], &[]);
-        self.metadata.owner_references = owners;
+        let owner = owners.into_iter().find(|owner| owner.controller == Some(true));
+        self.metadata.owner_references = owner.map(|mut owner| {
+            let texts = [&mut owner.api_version, &mut owner.kind, &mut owner.name, &mut owner.uid];
+            texts.into_iter().for_each(refuse_long);
+            vec![owner]
+        });
         self.metadata.finalizers = None;
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn pruned(object: &serde_json::Value) -> AzureCluster {
-        let mut cluster: AzureCluster = serde_json::from_value(object.clone()).unwrap();
-        cluster.prune();
-        cluster
-    }
-
-    #[test]
-    fn records_of_the_management_cluster_stay_whole() {
-        let text = "x".repeat(2 * LONGEST_RECORDS);
-        let cluster = pruned(
-            &json!({"metadata": {"annotations": {LEDGER: text, DROPPED_ENDPOINTS: text, "a": "b"}},
-            "spec": {}}),
-        );
-        let kept = cluster.metadata.annotations.unwrap();
-        assert_eq!(kept.values().map(String::len).collect::<Vec<_>>(), [text.len(); 2]);
-    }
-
-    #[test]
-    fn long_text_is_replaced_by_none_that_is_valid() {
-        let long = "a".repeat(100_000);
-        let cluster = pruned(
-            &json!({"metadata": {}, "spec": {"location": long, "resourceGroup": long,
-            "azureEnvironment": long, "subscriptionID": long, "identityRef": {"name": long, "namespace": long},
-            "networkSpec": {
-                "apiServerLB": {"type": long, "privateLinks": [{"name": long, "allowedSubscriptions": [long]}]},
-                "subnets": [{"name": long, "role": long, "privateEndpoints": [{"name": long, "location": long,
-                    "privateLinkServiceConnections": [{"name": long, "privateLinkServiceID": long,
-                        "requestMessage": long}]}]}]}}}),
-        );
-        let text = format!("{:?}", cluster.spec);
-        assert!(!text.contains("aaaa"), "{text}");
-        assert_eq!(text.matches(TOO_LONG).count(), 16, "{text}");
-        assert!(!crate::capz::links::is_name(TOO_LONG));
-    }
-
-    #[test]
-    fn lists_of_a_cluster_are_bounded() {
-        let entries = vec![json!({"name": "e"}); 5_000];
-        let subnet = json!({"name": "n", "privateEndpoints": entries});
-        let conditions = vec![json!({"type": "A", "status": "True"}); 5_000];
-        let cluster = pruned(
-            &json!({"metadata": {}, "spec": {"networkSpec": {"subnets": [subnet, subnet]}},
-            "status": {"conditions": conditions}}),
-        );
-        let kept: Vec<usize> = cluster
-            .spec
-            .network_spec
-            .subnets
-            .iter()
-            .map(|one| one.entries().len())
-            .collect();
-        assert_eq!(kept, [ENTRIES, 0]);
-        assert_eq!(cluster.conditions().len(), CONDITIONS);
-    }
-
-    #[test]
-    fn identity_with_a_long_selector_allows_nobody() {
-        let values: Vec<String> = (0..1_000).map(|number| number.to_string()).collect();
-        let spec = json!({"tenantID": "t".repeat(100_000), "allowedNamespaces": {"selector": {"matchExpressions":
-            [{"key": "k", "operator": "In", "values": values}]}}});
-        let mut identity: AzureClusterIdentity = serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap();
-        identity.prune();
-        assert_eq!(identity.spec.allowed_namespaces, None);
-        assert_eq!(identity.spec.tenant_id.as_deref(), Some(TOO_LONG));
-    }
-}
+mod tests;

@@ -12,6 +12,7 @@ use super::identities::{Identities, IdentitySettings};
 use super::preview::ClusterPreview;
 use super::reference_lease::{LeaseObserver, NAME};
 use super::sides::{api_server, gateway_side};
+use super::watch::keep_read;
 use super::workload_cluster::no_management_cluster;
 use super::{Context, Settings, addresses, management_cluster, served_links, shown};
 use crate::api::ClusterRef;
@@ -57,6 +58,7 @@ pub async fn dry_run(
                     .push(FINALIZER.to_owned());
             }
         }
+        keep_read(cluster, &settings.management);
     })
     .await?;
     let Some(cluster) = found else {

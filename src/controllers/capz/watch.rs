@@ -14,7 +14,9 @@ use super::provider_configs::{Provider, ProviderEvents};
 use super::{Context, Decided, Settings, dropped_endpoints, management_cluster, served_links, shown, workload_cluster};
 use crate::api::ClusterRef;
 use crate::api::capi::{AzureCluster, AzureClusterIdentity, Cluster};
-use crate::capz::cluster::{is_deleting, is_held};
+use crate::api::prune::prune_workload;
+use crate::capz::cluster::{is_deleting, is_held, reference};
+use crate::capz::gateway;
 use crate::capz::identity::named;
 use crate::controllers::watch::Heard;
 use crate::metrics::{Controller as Label, Watched};
@@ -49,7 +51,10 @@ pub async fn run(
     let [runtime, of_gates, of_provider] = runtimes;
     let kube = runtime.kube.clone();
     // The management cluster may be in another namespace than those that are served.
-    let (reader, clusters) = stored(scope.events_of(Api::<AzureCluster>::all(kube.clone()), pages(), |_| {}));
+    let clusters = scope.events_of(Api::<AzureCluster>::all(kube.clone()), pages(), |_| {});
+    let management = settings.management.clone();
+    let clusters = clusters.modify(move |cluster| keep_read(cluster, &management));
+    let (reader, clusters) = stored(clusters);
     let (clusters, again) = twice(clusters);
     // The first of the two takes along the second, which may end early.
     let (for_provider, again) = twice(again);
@@ -97,6 +102,14 @@ pub async fn run(
     let links = served_links::follow(&cx);
     let follows = async { tokio::join!(follows, dropped, links) };
     future::select(Box::pin(controllers), Box::pin(follows)).await;
+}
+
+/// Drops what is read of the management cluster alone, if this is another one.
+pub(super) fn keep_read(cluster: &mut AzureCluster, management: &ClusterRef) {
+    let own = reference(cluster);
+    if own != *management {
+        prune_workload(cluster, |entry| gateway::is_way(entry, &own.name, &management.name));
+    }
 }
 
 /// The AzureClusters that are due.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::api::markers::capz::FINALIZER;
-use crate::capz::samples::{Sample, management, workload};
+use crate::capz::samples::{MANAGEMENT_SUBSCRIPTION, Sample, WORKLOAD_SUBSCRIPTION, entry, management, workload};
 use crate::controllers::capz::tests::{Server, context, served, serving};
 
 fn concerned_by(cx: &Context, cluster: &Sample) -> Vec<String> {
@@ -73,4 +73,37 @@ async fn management_cluster_is_never_served_as_a_workload_cluster() {
     assert_eq!(found["metadata"]["finalizers"], own.0["metadata"]["finalizers"]);
     assert_eq!(found["status"], own.0["status"]);
     assert_eq!(server.changed(), ["mc"], "its entry alone");
+}
+
+/// An entry of a workload cluster for the way to the gateway, as it was in another region.
+fn way() -> serde_json::Value {
+    let mut way = entry("mc");
+    let connection = &mut way["privateLinkServiceConnections"][0];
+    let id = connection["privateLinkServiceID"].as_str().unwrap();
+    let id = id.replace(WORKLOAD_SUBSCRIPTION, MANAGEMENT_SUBSCRIPTION);
+    connection["privateLinkServiceID"] = id.replace("mc-api-privatelink", "mc-gateway-privatelink").into();
+    connection["name"] = "wc-to-mc-gateway-connection".into();
+    way["name"] = "wc-to-mc-gateway-privateendpoint".into();
+    way["location"] = "eastus".into();
+    way
+}
+
+#[tokio::test]
+async fn entry_that_is_not_kept_keeps_its_position_in_a_patch() {
+    let theirs = serde_json::json!({"name": "theirs", "location": "eastus"});
+    let whole = workload("wc").entries(serde_json::json!([theirs, way()]));
+    let (own, mut kept) = (management().cluster(), whole.cluster());
+    let mut unchanged = own.clone();
+    keep_read(&mut kept, &reference(&own));
+    keep_read(&mut unchanged, &reference(&own));
+    assert_eq!(unchanged, own);
+    let entries = |cluster: &AzureCluster| cluster.spec.network_spec.subnets[0].entries().to_vec();
+    assert_eq!(entries(&kept), entries(&whole.cluster())[1..]);
+
+    let (server, cx) = serving(&[&management(), &whole]);
+    workload_cluster::reconcile(&cx, &kept).await.unwrap();
+    let mut repaired = way();
+    repaired["location"] = "westeurope".into();
+    let found = &server.get::<AzureCluster>("wc")["spec"]["networkSpec"]["subnets"][0]["privateEndpoints"];
+    assert_eq!(*found, serde_json::json!([theirs, repaired]));
 }
