@@ -3,7 +3,7 @@
 use kube::ResourceExt;
 
 use super::cluster::{self, reference};
-use super::entry::{DesiredEntry, request_message};
+use super::entry::{DesiredEntry, key, request_message};
 use super::reason::{Problem, Reason};
 use crate::api::capi::{AzureCluster, PrivateLink};
 use crate::api::markers::capz::{LINKS_READY, MOST_LINKS};
@@ -65,14 +65,18 @@ pub fn desired(workload: &AzureCluster, management: &AzureCluster) -> DesiredLin
         found.problem = Some(Problem::new(Reason::LinksNotAllowed, message));
     }
     for link in candidates {
-        match entry(link, workload, management) {
-            Some(entry) if found.entries.iter().any(|known| same(&known.name, &entry.name)) => {}
-            Some(entry) => found.entries.push(entry),
-            None => {
-                let message = "a link's name, or the cluster's subscription or group, is none that Azure takes";
-                found
-                    .problem
-                    .get_or_insert(Problem::new(Reason::InvalidLinkName, message));
+        let Some(entry) = entry(link, workload, management) else {
+            let message = "a link's name, or the cluster's subscription or group, is none that Azure takes";
+            found.problem = Some(Problem::new(Reason::InvalidLinkName, message));
+            continue;
+        };
+        let known = found.entries.iter().find(|known| key(&known.name) == key(&entry.name));
+        match known.map(|known| known.name.as_str()) {
+            None => found.entries.push(entry),
+            Some(known) if same(known, &entry.name) => {}
+            Some(known) => {
+                let message = format!("{known} and {} of two links are one object in Kubernetes", entry.name);
+                found.problem.get_or_insert(Problem::new(Reason::NameConflict, message));
             }
         }
     }
@@ -210,6 +214,20 @@ mod tests {
             ["good-privateendpoint", &format!("{}-privateendpoint", "z".repeat(64))]
         );
         assert_eq!(found.problem.unwrap().reason, Reason::InvalidLinkName);
+    }
+
+    #[test]
+    fn of_two_links_with_one_private_endpoint_the_first_has_it() {
+        let link = |name: &str| json!({"name": name, "allowedSubscriptions": [MANAGEMENT_SUBSCRIPTION]});
+        let found = desired(
+            &workload("wc")
+                .links(json!([link("a.b"), link("a-b"), link("c")]))
+                .cluster(),
+            &management().cluster(),
+        );
+        let names: Vec<_> = found.entries.iter().map(|entry| entry.name.as_str()).collect();
+        assert_eq!(names, ["a.b-privateendpoint", "c-privateendpoint"]);
+        assert_eq!(found.problem.unwrap().reason, Reason::NameConflict);
     }
 
     #[test]
