@@ -7,23 +7,23 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::cluster::{self, Access, access, is_deleting, is_held, reference, uid};
+use super::cluster::{self, Access, access, is_deleting, is_held, uid};
 use super::entry::{Change, DesiredEntry, Position, entries, key, only_service};
-use super::ledger::{Holder, Ledger};
+use super::ledger::{Holder, Ledger, MOST_OF_NAMESPACE};
 use super::links::{self, DesiredLinks, has_our_form};
 use super::reason::{Problem, Reason};
-use crate::api::ClusterRef;
 use crate::api::capi::{AzureCluster, Entry};
 
 mod claims;
+mod problems;
 
 use claims::{Claims, Wish};
+use problems::{conflict, no_room, no_share, too_many};
+pub use problems::{no_subnet, not_owned};
 
 /// The most bytes of entries in the management cluster. An object has 1.5 MiB at most, and some of that is others'.
 /// Source: <https://etcd.io/docs/v3.6/dev-guide/limit>
 const LARGEST: usize = 900 * 1024;
-/// The most entries for the workload clusters of one namespace, so that it leaves room for those of others.
-const MOST_OF_NAMESPACE: usize = 512;
 /// How many bytes an entry has that is there, as an estimate that is rather too much.
 const MEAN_ENTRY: usize = 600;
 
@@ -134,6 +134,7 @@ pub fn assign(snapshot: &Snapshot<'_>) -> Assignments {
         result: Assignments::default(),
     };
     assigning.sort_entries();
+    assigning.keep_records();
     assigning.decide_on_found();
     assigning.decide_on_missing();
     assigning.result
@@ -177,6 +178,16 @@ impl<'a> Assigning<'a> {
     fn is_gone(&self, holder: &Holder) -> bool {
         !self.claims.knows(&holder.uid)
             && (self.snapshot.gone.contains(&holder.uid) || self.claims.is_another(&holder.cluster, &holder.uid))
+    }
+
+    /// What the ledger has of clusters that desire it, or about which nothing is known, stays in it.
+    fn keep_records(&mut self) {
+        for (name, holder) in self.before.all() {
+            let is_unknown = self.claims.wish(&holder.uid) == Wish::Unknown && !self.is_gone(holder);
+            if is_unknown || self.claims.desired(&holder.uid, name).is_some() {
+                self.result.ledger.record(name, holder.clone());
+            }
+        }
     }
 
     /// Decides on the entries that are there.
@@ -264,13 +275,6 @@ impl<'a> Assigning<'a> {
 
     /// Decides on the entries that are desired, and adds those that are missing.
     fn decide_on_missing(&mut self) {
-        // What the ledger has of clusters that desire it, or about which nothing is known, stays in it.
-        for (name, holder) in self.before.all() {
-            let is_unknown = self.claims.wish(&holder.uid) == Wish::Unknown && !self.is_gone(holder);
-            if is_unknown || self.claims.desired(&holder.uid, name).is_some() {
-                self.result.ledger.record(name, holder.clone());
-            }
-        }
         let desiring: Vec<(&'a AzureCluster, DesiredLinks)> = self.claims.all_desiring();
         for (cluster, desired) in desiring {
             let states = desired
@@ -295,6 +299,8 @@ impl<'a> Assigning<'a> {
             None
         } else if found.iter().any(|(_, _, owner)| *owner == Owner::Nobody) {
             Some(not_owned(&desired.name))
+        } else if owners.iter().any(|owner| owner.uid() == Some(&holder.uid)) {
+            Some(no_room())
         } else if !found.is_empty() {
             // Somebody else's is removed first, or held by one of whom nothing is known.
             let holder = found.iter().find_map(|(_, _, owner)| owner.uid());
@@ -341,18 +347,16 @@ impl<'a> Assigning<'a> {
         let Some(subnet) = cluster::endpoint_subnet(management) else {
             return Some(no_subnet(management));
         };
-        let ledger = &self.result.ledger;
-        if !was_there && ledger.count_of(&holder.cluster.namespace) >= MOST_OF_NAMESPACE {
-            let message = format!(
-                "namespace {} has {MOST_OF_NAMESPACE} private endpoints",
-                holder.cluster.namespace
-            );
-            return Some(Problem::new(Reason::TooManyEndpoints, message));
+        let (ledger, namespace) = (&self.result.ledger, &holder.cluster.namespace);
+        if !was_there && ledger.count_of(namespace) >= MOST_OF_NAMESPACE {
+            return Some(too_many(namespace));
+        }
+        if !was_there && !ledger.has_share(&desired.name, holder) {
+            return Some(no_share(namespace));
         }
         let has_room = was_there || ledger.has_room(&desired.name, holder);
         if !has_room || !self.has_room_for(desired) {
-            let message = "the management cluster has no room for the record of another private endpoint";
-            return Some(Problem::new(Reason::TooManyEndpoints, message));
+            return Some(no_room());
         }
         self.result.ledger.record(&desired.name, holder.clone());
         self.added += desired.size();
@@ -360,23 +364,6 @@ impl<'a> Assigning<'a> {
         self.result.changes.push(Change::Add { subnet, entry });
         None
     }
-}
-
-fn conflict(name: &str, other: &ClusterRef) -> Problem {
-    let message = format!("private endpoint {name} is that of AzureCluster {other}");
-    Problem::new(Reason::NameConflict, message)
-}
-
-/// The problem that somebody else has an entry of this name.
-pub fn not_owned(name: &str) -> Problem {
-    let message = format!("private endpoint {name} is there already and is not this cluster's");
-    Problem::new(Reason::NotOurs, message)
-}
-
-/// The problem that a cluster has no subnet for a private endpoint.
-pub fn no_subnet(cluster: &AzureCluster) -> Problem {
-    let message = format!("AzureCluster {} has no subnet", reference(cluster));
-    Problem::new(Reason::SubnetsNotSet, message)
 }
 
 /// What keeps anything from being decided for a workload cluster; of its entries none is changed meanwhile.

@@ -13,6 +13,10 @@ use crate::hypershift::names::{is_namespace, is_object_name};
 
 /// The bytes between the items of a ledger, and between an entry and its holder.
 const PUNCTUATION: usize = 6;
+/// The most entries for the workload clusters of one namespace, so that it leaves room for those of others.
+pub const MOST_OF_NAMESPACE: usize = 512;
+/// The most bytes of the ledger for these, so that it leaves room for those of others.
+const LONGEST_OF_NAMESPACE: usize = LONGEST_LEDGER / 2;
 
 /// The workload cluster that an entry is for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,9 +62,46 @@ impl fmt::Display for Holder {
     }
 }
 
+/// How much of a ledger is used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Usage {
+    entries: usize,
+    bytes: usize,
+}
+
+impl Usage {
+    fn add(&mut self, bytes: usize) {
+        self.entries += 1;
+        self.bytes += bytes;
+    }
+
+    fn remove(&mut self, bytes: usize) {
+        self.entries -= 1;
+        self.bytes -= bytes;
+    }
+}
+
 /// The entries of the management cluster by key, each with the cluster that it is for.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ledger(BTreeMap<String, Holder>);
+#[derive(Debug, Clone, Default)]
+pub struct Ledger {
+    items: BTreeMap<String, Holder>,
+    used: Usage,
+    /// By namespace.
+    used_by: BTreeMap<String, Usage>,
+}
+
+impl PartialEq for Ledger {
+    fn eq(&self, other: &Self) -> bool {
+        self.items == other.items
+    }
+}
+
+impl Eq for Ledger {}
+
+/// How many bytes an item has in a ledger.
+fn size(entry: &str, holder: &Holder) -> usize {
+    entry.len() + holder.size() + PUNCTUATION
+}
 
 impl Ledger {
     /// The ledger of the management cluster. What cannot be read counts as absent: then the connections tell which
@@ -69,53 +110,66 @@ impl Ledger {
         let annotations = management.metadata.annotations.as_ref();
         let text = annotations.and_then(|all| all.get(LEDGER)).map_or("", String::as_str);
         let items: BTreeMap<String, serde_json::Value> = serde_json::from_str(text).unwrap_or_default();
-        let holder = |value: serde_json::Value| Holder::parse(value.as_str()?);
-        let items = items
-            .into_iter()
-            .filter_map(|(name, value)| Some((key(&name), holder(value)?)));
-        Self(items.collect())
+        let mut ledger = Self::default();
+        for (name, value) in items {
+            if let Some(holder) = value.as_str().and_then(Holder::parse) {
+                ledger.record(&name, holder);
+            }
+        }
+        ledger
     }
 
     /// The cluster that an entry is for.
     pub fn holder(&self, entry: &str) -> Option<&Holder> {
-        self.0.get(&key(entry))
+        self.items.get(&key(entry))
     }
 
     /// The key of every entry, with the cluster that it is for.
     pub fn all(&self) -> impl Iterator<Item = (&str, &Holder)> {
-        self.0.iter().map(|(key, holder)| (key.as_str(), holder))
+        self.items.iter().map(|(key, holder)| (key.as_str(), holder))
     }
 
     /// Records that an entry is for a cluster.
     pub fn record(&mut self, entry: &str, holder: Holder) {
-        self.0.insert(key(entry), holder);
+        let (key, namespace) = (key(entry), holder.cluster.namespace.clone());
+        let bytes = size(&key, &holder);
+        self.used.add(bytes);
+        self.used_by.entry(namespace).or_default().add(bytes);
+        if let Some(before) = self.items.insert(key.clone(), holder) {
+            let bytes = size(&key, &before);
+            self.used.remove(bytes);
+            self.used_by.entry(before.cluster.namespace).or_default().remove(bytes);
+        }
     }
 
     /// Whether it records nothing for the cluster with this UID.
     pub fn is_free_of(&self, uid: &str) -> bool {
-        self.0.values().all(|holder| holder.uid != uid)
+        self.items.values().all(|holder| holder.uid != uid)
+    }
+
+    fn used_by(&self, namespace: &str) -> Usage {
+        self.used_by.get(namespace).copied().unwrap_or_default()
     }
 
     /// How many entries are for clusters of this namespace.
     pub fn count_of(&self, namespace: &str) -> usize {
-        self.0
-            .values()
-            .filter(|holder| holder.cluster.namespace == namespace)
-            .count()
+        self.used_by(namespace).entries
     }
 
     /// Whether it can be written with another entry.
     pub fn has_room(&self, entry: &str, holder: &Holder) -> bool {
-        let items = self.all().chain([(entry, holder)]);
-        let size: usize = items
-            .map(|(name, holder)| name.len() + holder.size() + PUNCTUATION)
-            .sum();
-        size < LONGEST_LEDGER
+        self.used.bytes + size(entry, holder) < LONGEST_LEDGER
+    }
+
+    /// Whether the clusters of a holder's namespace leave room for those of others with another entry.
+    pub fn has_share(&self, entry: &str, holder: &Holder) -> bool {
+        let used = self.used_by(&holder.cluster.namespace);
+        used.bytes + size(entry, holder) < LONGEST_OF_NAMESPACE
     }
 
     /// The value of the annotation.
     pub fn text(&self) -> String {
-        let items = self.0.iter();
+        let items = self.items.iter();
         let items: BTreeMap<_, _> = items.map(|(name, holder)| (name, holder.to_string())).collect();
         serde_json::to_string(&items).unwrap_or_default()
     }
@@ -158,6 +212,21 @@ mod tests {
                 .collect::<Vec<_>>(),
             [("b", "u")]
         );
+    }
+
+    #[test]
+    fn what_is_recorded_for_another_cluster_is_used_by_that_alone() {
+        let other = workload("wc").with("/metadata/namespace", serde_json::json!("other"));
+        let (mut ledger, other) = (Ledger::default(), Holder::of(&other.cluster()));
+        let first = Holder::of(&workload("wc").cluster());
+        ledger.record("a", first.clone());
+        ledger.record("A", other);
+        assert_eq!((ledger.count_of("org-giantswarm"), ledger.count_of("other")), (0, 1));
+        assert_eq!(ledger.used, ledger.used_by("other"));
+        ledger.record("a", first.clone());
+        let mut only = Ledger::default();
+        only.record("a", first);
+        assert_eq!(ledger, only);
     }
 
     #[test]

@@ -289,14 +289,14 @@ fn management_cluster_without_a_subnet_gets_no_entry() {
 fn full_ledger_takes_no_further_entry() {
     let long = "x".repeat(200);
     let items: serde_json::Map<_, _> = (0..1_100)
-        .map(|number| {
-            (
-                format!("{long}-{number}"),
-                json!("org-giantswarm/elsewhere/uid-elsewhere"),
-            )
-        })
+        .map(|number| (format!("{long}-{number}"), json!("other/elsewhere/uid-elsewhere")))
         .collect();
     let before = management().ledger(&Value::Object(items).to_string());
+    let found = assigned(&before, &[workload("wc")]);
+    assert_eq!(reasons(&found, "wc"), [Some(Reason::TooManyEndpoints)]);
+    assert!(!found.writes(&before.cluster()));
+    // One that is there already is the cluster's, and cannot be recorded.
+    let before = before.entries(json!([entry("wc")]));
     let found = assigned(&before, &[workload("wc")]);
     assert_eq!(reasons(&found, "wc"), [Some(Reason::TooManyEndpoints)]);
     assert!(!found.writes(&before.cluster()));

@@ -1,6 +1,7 @@
 //! Clusters that lie, or ask for too much.
 
 use super::*;
+use crate::api::markers::capz::LONGEST_LEDGER;
 
 #[test]
 fn entry_of_a_gone_cluster_is_no_other_clusters() {
@@ -43,19 +44,39 @@ fn one_cluster_cannot_fill_the_management_cluster() {
     assert_eq!(reasons(&found, "wc"), [Some(Reason::TooManyEndpoints)]);
 }
 
+/// A cluster with as many links as are served, whose names have this form.
+fn greedy(name: &str, link: impl Fn(usize) -> String) -> Sample {
+    let links = (0..16).map(|number| json!({"name": link(number), "allowedSubscriptions": [MANAGEMENT_SUBSCRIPTION]}));
+    workload(name)
+        .with("/spec/resourceGroup", json!("greedy"))
+        .links(links.collect())
+}
+
+fn of_another_namespace() -> Sample {
+    workload("other").with("/metadata/namespace", json!("neighbour"))
+}
+
 #[test]
 fn one_namespace_leaves_room_for_others() {
-    let link =
-        |number: usize| json!({"name": format!("link-{number}"), "allowedSubscriptions": [MANAGEMENT_SUBSCRIPTION]});
-    let greedy = |cluster: usize| {
-        let links = (0..16).map(|number| link(100 * cluster + number)).collect();
-        workload(&format!("greedy-{cluster}")).links(links)
-    };
-    let other = workload("other").with("/metadata/namespace", json!("neighbour"));
-    let all: Vec<Sample> = (0..40).map(greedy).chain([other]).collect();
+    let many = |cluster: usize| greedy(&format!("greedy-{cluster:02}"), |link| format!("link-{cluster}-{link}"));
+    let all: Vec<Sample> = (0..40).map(many).chain([of_another_namespace()]).collect();
     let found = assigned(&management(), &all);
     assert_eq!(found.changes.len(), 512 + 1);
     assert_eq!(reasons(&found, "other"), [None]);
+}
+
+#[test]
+fn long_records_of_one_namespace_leave_room_for_others() {
+    let many = |cluster: usize| {
+        let name = format!("{}-{cluster:02}", "x".repeat(240));
+        greedy(&name, |link| format!("{cluster:02}-{link:02}-{}", "y".repeat(58)))
+    };
+    let all: Vec<Sample> = (0..30).map(many).chain([of_another_namespace()]).collect();
+    let found = assigned(&management(), &all);
+    assert_eq!(reasons(&found, "other"), [None]);
+    assert!(found.ledger.text().len() < LONGEST_LEDGER / 2 + 100);
+    let last = &found.of[&format!("uid-{}-29", "x".repeat(240))][0];
+    assert_eq!(last.problem.as_ref().unwrap().reason, Reason::TooManyEndpoints);
 }
 
 #[test]
