@@ -10,16 +10,18 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::cluster::{self, Access, access, is_deleting, is_held, uid};
 use super::entry::{Change, DesiredEntry, Position, entries, key, only_service};
 use super::ledger::{Holder, Ledger, MOST_OF_NAMESPACE};
-use super::links::{self, DesiredLinks, has_our_form};
+use super::links::{self, has_our_form};
 use super::reason::{Problem, Reason};
 use crate::api::capi::{AzureCluster, Entry};
 
 mod claims;
 mod problems;
+mod state;
 
 use claims::{Claims, Wish};
 use problems::{conflict, no_room, no_share, too_many};
 pub use problems::{no_subnet, not_owned};
+pub use state::{ClusterState, EntryState};
 
 /// The most bytes of entries in the management cluster. An object has 1.5 MiB at most, and some of that is others'.
 /// Source: <https://etcd.io/docs/v3.6/dev-guide/limit>
@@ -44,19 +46,6 @@ pub struct Snapshot<'a> {
     pub hidden: &'a BTreeSet<String>,
 }
 
-/// How it stands with one desired entry of a workload cluster.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EntryState {
-    /// The entry.
-    pub entry: DesiredEntry,
-    /// Why it is not there; none if it is, or will be with the next write.
-    pub problem: Option<Problem>,
-    /// Whether it is there.
-    pub is_there: bool,
-    /// Whether it was there before, as the ledger has it.
-    pub was_there: bool,
-}
-
 /// What the entries of the management cluster should be.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Assignments {
@@ -65,7 +54,7 @@ pub struct Assignments {
     /// The ledger after them.
     pub ledger: Ledger,
     /// The desired entries of each workload cluster, by its UID.
-    pub of: HashMap<String, Vec<EntryState>>,
+    pub of: HashMap<String, ClusterState>,
     /// The entries of our form that are nobody's, by position and name.
     pub unclaimed: Vec<(Position, String)>,
     /// The clusters in the ledger that are not among the AzureClusters, of which it has to be read whether they exist.
@@ -81,7 +70,7 @@ impl Assignments {
     /// Whether the management cluster has nothing for the cluster with this UID: no entry, and nothing in the ledger.
     pub fn is_free_of(snapshot: &Snapshot<'_>, uid: &str) -> bool {
         let ledger = Ledger::read(snapshot.management);
-        let claims = Claims::of(snapshot);
+        let claims = Claims::of(snapshot, &ledger);
         let found = entries(snapshot.management);
         let mut owners = found.filter_map(|(_, entry)| Owner::of(entry, &ledger, &claims).uid().map(str::to_owned));
         ledger.is_free_of(uid) && !owners.any(|owner| owner == uid)
@@ -126,10 +115,10 @@ impl Owner {
 pub fn assign(snapshot: &Snapshot<'_>) -> Assignments {
     let before = Ledger::read(snapshot.management);
     let mut assigning = Assigning {
-        claims: Claims::of(snapshot),
+        claims: Claims::of(snapshot, &before),
         before,
         snapshot,
-        added: 0,
+        size: entries(snapshot.management).count() * MEAN_ENTRY,
         found: BTreeMap::new(),
         result: Assignments::default(),
     };
@@ -145,8 +134,8 @@ struct Assigning<'a> {
     snapshot: &'a Snapshot<'a>,
     claims: Claims<'a>,
     before: Ledger,
-    /// How many bytes are added to the management cluster.
-    added: usize,
+    /// How many bytes the entries of the management cluster have with those that are added.
+    size: usize,
     /// The entries that are there, by key.
     found: BTreeMap<String, Vec<(Position, &'a Entry, Owner)>>,
     result: Assignments,
@@ -275,19 +264,16 @@ impl<'a> Assigning<'a> {
 
     /// Decides on the entries that are desired, and adds those that are missing.
     fn decide_on_missing(&mut self) {
-        let desiring: Vec<(&'a AzureCluster, DesiredLinks)> = self.claims.all_desiring();
-        for (cluster, desired) in desiring {
-            let states = desired
-                .entries
-                .iter()
-                .map(|entry| self.state(cluster, entry, desired.ready))
-                .collect();
-            self.result.of.insert(uid(cluster).to_owned(), states);
+        for (cluster, desired, refused) in self.claims.take_all() {
+            let entries = desired.entries.into_iter();
+            let entries = entries.map(|entry| self.state(cluster, entry, desired.ready)).collect();
+            let state = ClusterState { entries, refused };
+            self.result.of.insert(uid(cluster).to_owned(), state);
         }
     }
 
     /// How it stands with an entry that a cluster desires; adds the entry if it is missing and may be there.
-    fn state(&mut self, cluster: &AzureCluster, desired: &DesiredEntry, is_ready: bool) -> EntryState {
+    fn state(&mut self, cluster: &AzureCluster, desired: DesiredEntry, is_ready: bool) -> EntryState {
         let (key, holder) = (key(&desired.name), Holder::of(cluster));
         let found = self.found.get(&key).map_or(&[][..], Vec::as_slice);
         let owners: Vec<&Owner> = found.iter().map(|(_, _, owner)| owner).collect();
@@ -307,20 +293,19 @@ impl<'a> Assigning<'a> {
             let other = holder.and_then(|uid| self.claims.reference(uid));
             Some(other.map_or_else(|| not_owned(&desired.name), |other| conflict(&desired.name, &other)))
         } else {
-            self.add(cluster, desired, &holder, is_ready)
+            self.add(cluster, &desired, &holder, is_ready)
         };
         EntryState {
-            entry: desired.clone(),
+            was_there: is_there || self.before.holder(&desired.name) == Some(&holder),
+            entry: desired,
             problem,
             is_there,
-            was_there: is_there || self.before.holder(&desired.name) == Some(&holder),
         }
     }
 
     /// Whether the management cluster has room for another entry: else the API server would refuse all changes.
     fn has_room_for(&self, desired: &DesiredEntry) -> bool {
-        let there = entries(self.snapshot.management).count() * MEAN_ENTRY;
-        there + self.added + desired.size() <= LARGEST
+        self.size + desired.size() <= LARGEST
     }
 
     /// Adds a missing entry; returns why it cannot be added.
@@ -359,7 +344,7 @@ impl<'a> Assigning<'a> {
             return Some(no_room());
         }
         self.result.ledger.record(&desired.name, holder.clone());
-        self.added += desired.size();
+        self.size += desired.size();
         let entry = desired.clone();
         self.result.changes.push(Change::Add { subnet, entry });
         None

@@ -124,6 +124,11 @@ impl Ledger {
         self.items.get(&key(entry))
     }
 
+    /// Whether an entry is for the cluster with this UID.
+    pub fn is_of(&self, entry: &str, uid: &str) -> bool {
+        self.holder(entry).is_some_and(|holder| holder.uid == uid)
+    }
+
     /// The key of every entry, with the cluster that it is for.
     pub fn all(&self) -> impl Iterator<Item = (&str, &Holder)> {
         self.items.iter().map(|(key, holder)| (key.as_str(), holder))

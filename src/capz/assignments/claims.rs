@@ -7,7 +7,8 @@ use crate::api::ClusterRef;
 use crate::api::capi::AzureCluster;
 use crate::azure::arm::id::ResourceId;
 use crate::capz::cluster::{Access, age, is_deleting, reference, uid};
-use crate::capz::entry::{DesiredEntry, key};
+use crate::capz::entry::{DesiredEntry, entries, key, only_service};
+use crate::capz::ledger::{Ledger, MOST_OF_NAMESPACE};
 use crate::capz::links::{self, DesiredLinks};
 
 /// Whether it is known what a cluster desires.
@@ -23,6 +24,8 @@ struct Claimant<'a> {
     cluster: &'a AzureCluster,
     /// None if nothing can be decided for it.
     desired: Option<DesiredLinks>,
+    /// How many links it has that its namespace has no room for.
+    refused: usize,
 }
 
 /// What the workload clusters desire, the oldest first.
@@ -32,12 +35,12 @@ pub(super) struct Claims<'a> {
     by_name: HashMap<ClusterRef, usize>,
     /// The clusters that desire an entry, by its key.
     by_key: HashMap<String, Vec<usize>>,
-    /// The clusters that have a link of an entry's name, by its key.
-    links: HashMap<String, Vec<(ResourceId, usize)>>,
+    /// To what the entries of each key connect, each with the oldest cluster that has such a link.
+    connected: HashMap<String, Vec<(ResourceId, Option<usize>)>>,
 }
 
 impl<'a> Claims<'a> {
-    pub(super) fn of(snapshot: &Snapshot<'a>) -> Self {
+    pub(super) fn of(snapshot: &Snapshot<'a>, ledger: &Ledger) -> Self {
         let mut clusters = snapshot.workloads.to_vec();
         clusters.sort_by_cached_key(|cluster| age(cluster));
         let mut claims = Self {
@@ -45,21 +48,41 @@ impl<'a> Claims<'a> {
             by_uid: HashMap::new(),
             by_name: HashMap::new(),
             by_key: HashMap::new(),
-            links: HashMap::new(),
+            connected: connected(snapshot.management),
         };
+        let mut taken = HashMap::new();
         for (number, cluster) in clusters.into_iter().enumerate() {
-            for (name, service) in links::services(cluster) {
-                claims.links.entry(key(&name)).or_default().push((service, number));
-            }
-            let desired = desired(cluster, snapshot);
+            claims.connect(cluster, number);
+            let mut desired = desired(cluster, snapshot);
+            let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
+            let taken = taken.entry(namespace).or_insert_with(|| ledger.count_of(namespace));
+            let is_recorded = |entry: &DesiredEntry| ledger.is_of(&entry.name, uid(cluster));
+            let is_there = |entry: &DesiredEntry| claims.oldest(&entry.name, &entry.service) == Some(number);
+            let refused = desired
+                .as_mut()
+                .map_or(0, |desired| refuse(desired, taken, is_recorded, is_there));
             for entry in desired.iter().flat_map(|desired| &desired.entries) {
                 claims.by_key.entry(key(&entry.name)).or_default().push(number);
             }
             claims.by_uid.insert(uid(cluster), number);
             claims.by_name.insert(reference(cluster), number);
-            claims.all.push(Claimant { cluster, desired });
+            claims.all.push(Claimant {
+                cluster,
+                desired,
+                refused,
+            });
         }
         claims
+    }
+
+    /// Notes to which entries the links of a cluster lead.
+    fn connect(&mut self, cluster: &AzureCluster, number: usize) {
+        for (name, service) in links::services(cluster) {
+            let entries = self.connected.get_mut(&key(&name)).into_iter().flatten();
+            for (_, oldest) in entries.filter(|(connected, _)| *connected == service) {
+                oldest.get_or_insert(number);
+            }
+        }
     }
 
     fn get(&self, uid: &str) -> Option<&Claimant<'a>> {
@@ -102,19 +125,55 @@ impl<'a> Claims<'a> {
         numbers.iter().map(|number| self.all[*number].cluster).collect()
     }
 
-    /// The clusters that desire anything, with what they desire.
-    pub(super) fn all_desiring(&self) -> Vec<(&'a AzureCluster, DesiredLinks)> {
-        let all = self.all.iter();
-        all.filter_map(|one| Some((one.cluster, one.desired.clone()?)))
+    /// Takes all clusters, with what they desire; which of them desire an entry is known as before.
+    pub(super) fn take_all(&mut self) -> Vec<(&'a AzureCluster, DesiredLinks, usize)> {
+        let all = self.all.iter_mut();
+        all.filter_map(|one| Some((one.cluster, one.desired.take()?, one.refused)))
             .collect()
+    }
+
+    /// The number of the oldest cluster with a link of an entry's name and this Private Link Service.
+    fn oldest(&self, name: &str, service: &ResourceId) -> Option<usize> {
+        let entries = self.connected.get(&key(name))?;
+        entries.iter().find(|(connected, _)| connected == service)?.1
     }
 
     /// The oldest cluster with a link of an entry's name and this Private Link Service. One that is deleting counts.
     pub(super) fn linked(&self, name: &str, service: &ResourceId) -> Option<&'a AzureCluster> {
-        let links = self.links.get(&key(name))?;
-        let (_, number) = links.iter().find(|(own, _)| own == service)?;
-        Some(self.all[*number].cluster)
+        Some(self.all[self.oldest(name, service)?].cluster)
     }
+}
+
+/// To what the entries of the management cluster connect, by their keys.
+fn connected(management: &AzureCluster) -> HashMap<String, Vec<(ResourceId, Option<usize>)>> {
+    let mut connected: HashMap<_, Vec<_>> = HashMap::new();
+    for (_, entry) in entries(management) {
+        if let Some(service) = only_service(entry) {
+            connected.entry(key(&entry.name)).or_default().push((service, None));
+        }
+    }
+    connected
+}
+
+/// Drops what is desired beyond the most of a namespace, of which so many are taken; returns how many. What a cluster
+/// has stays: it is recorded, and taken then, or is there.
+fn refuse(
+    desired: &mut DesiredLinks,
+    taken: &mut usize,
+    is_recorded: impl Fn(&DesiredEntry) -> bool,
+    is_there: impl Fn(&DesiredEntry) -> bool,
+) -> usize {
+    let all = desired.entries.len();
+    desired.entries.retain(|entry| {
+        if is_recorded(entry) {
+            return true;
+        }
+        let is_taken = *taken < MOST_OF_NAMESPACE || is_there(entry);
+        *taken += usize::from(is_taken);
+        is_taken
+    });
+    desired.entries.shrink_to_fit();
+    all - desired.entries.len()
 }
 
 /// What a workload cluster desires; none if nothing can be decided for it.

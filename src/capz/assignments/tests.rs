@@ -64,8 +64,9 @@ fn changes(assignments: &Assignments) -> Vec<String> {
 
 /// The reasons why the desired entries of a cluster are not there.
 fn reasons(assignments: &Assignments, cluster: &str) -> Vec<Option<Reason>> {
-    let states = &assignments.of[&format!("uid-{cluster}")];
-    states
+    let state = &assignments.of[&format!("uid-{cluster}")];
+    state
+        .entries
         .iter()
         .map(|state| state.problem.as_ref().map(|problem| problem.reason))
         .collect()
@@ -84,7 +85,7 @@ fn link_that_is_ready_gets_an_entry_and_a_record() {
 fn entry_that_is_as_desired_is_left_alone() {
     let found = assigned(&served(), &[workload("wc")]);
     assert!(!found.writes(&served().cluster()), "{found:?}");
-    assert!(found.of["uid-wc"][0].is_there);
+    assert!(found.of["uid-wc"].entries[0].is_there);
 }
 
 #[test]

@@ -37,13 +37,15 @@ pub(super) async fn reconcile(
     cx: &Context,
     management: &AzureCluster,
 ) -> Result<(ReconcileResult, Option<Requeue>), ReconcileError> {
+    // All else of this decision is dropped at once: it may be large.
     let unknown = cx.with_snapshot(management, assign).unknown;
     confirm_gone(cx, &unknown).await;
     let assigned = cx.with_snapshot(management, assign);
+    let writes = assigned.writes(management);
     // Whatever comes of the write: the other side of each cluster does not wait for it.
-    publish(cx, management, &assigned);
+    publish(cx, management, assigned);
     let resync = Requeue::new(cx.runtime.resync, Requeue::RESYNC);
-    if !assigned.writes(management) {
+    if !writes {
         return Ok((ReconcileResult::Ready, Some(resync)));
     }
     if let Some(wait) = cx.decided(|decided| wait(decided.written)) {
@@ -52,8 +54,7 @@ pub(super) async fn reconcile(
     if cx.reference.leads() {
         return Ok((ReconcileResult::Waiting, Some(resync)));
     }
-    let assigned = write(cx).await?;
-    publish(cx, management, &assigned);
+    publish(cx, management, write(cx).await?);
     Ok((ReconcileResult::Ready, Some(resync)))
 }
 
@@ -163,12 +164,12 @@ async fn emit(cx: &Context, management: &AzureCluster, holder: Option<&Holder>, 
 }
 
 /// Notes what was decided, and wakes the workload clusters for which that is something new.
-fn publish(cx: &Context, management: &AzureCluster, assigned: &Assignments) {
+fn publish(cx: &Context, management: &AzureCluster, assigned: Assignments) {
     let (common, recorded) = (without_entries(management), Ledger::read(management));
     let (woken, is_all) = cx.decided(|decided| {
-        let woken = changed(&decided.of, assigned);
-        decided.of.clone_from(&assigned.of);
-        decided.entries = shown::count(assigned);
+        let woken = changed(&decided.of, &assigned.of);
+        decided.entries = shown::count(&assigned);
+        decided.of = assigned.of;
         decided.gone.retain(|uid| !recorded.is_free_of(uid));
         let before = decided.management.replace(common.clone());
         (woken, before != Some(common))

@@ -33,7 +33,7 @@ use tokio::time::Instant;
 
 use crate::api::ClusterRef;
 use crate::api::capi::{AzureCluster, AzureClusterSpec};
-use crate::capz::assignments::{Assignments, EntryState, Snapshot};
+use crate::capz::assignments::{ClusterState, Snapshot};
 use crate::capz::entry::Change;
 use crate::capz::ledger::Ledger;
 use crate::engine::plan;
@@ -83,7 +83,7 @@ pub struct Context {
 #[derive(Default)]
 struct Decided {
     /// The desired entries of each workload cluster, by its UID.
-    of: HashMap<String, Vec<EntryState>>,
+    of: HashMap<String, ClusterState>,
     /// The UIDs in the ledger of which reads have shown that no such cluster exists.
     gone: BTreeSet<String>,
     /// When the management cluster was written last.
@@ -194,9 +194,9 @@ impl Context {
 }
 
 /// The assignments of one workload cluster that changed, by its UID.
-fn changed(before: &HashMap<String, Vec<EntryState>>, now: &Assignments) -> BTreeSet<String> {
-    let uids = before.keys().chain(now.of.keys());
-    let differs = |uid: &&String| before.get(*uid) != now.of.get(*uid);
+fn changed(before: &HashMap<String, ClusterState>, now: &HashMap<String, ClusterState>) -> BTreeSet<String> {
+    let uids = before.keys().chain(now.keys());
+    let differs = |uid: &&String| before.get(*uid) != now.get(*uid);
     uids.filter(differs).cloned().collect()
 }
 

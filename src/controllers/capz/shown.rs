@@ -65,10 +65,11 @@ fn observed_cluster(cluster: &AzureCluster, now: Timestamp) -> ObservedCluster {
 
 /// How many entries the management cluster has after a decision.
 pub(super) fn count(assigned: &Assignments) -> ObservedEntries {
-    let states = || assigned.of.values().flatten();
+    let states = || assigned.of.values();
+    let entries = states().flat_map(|state| &state.entries);
     ObservedEntries {
-        desired: states().count(),
-        present: states().filter(|state| state.is_there).count(),
+        desired: states().map(|state| state.entries.len() + state.refused).sum(),
+        present: entries.filter(|entry| entry.is_there).count(),
         unclaimed: assigned.unclaimed.len(),
     }
 }

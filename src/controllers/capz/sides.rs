@@ -7,7 +7,7 @@ use super::served_links::{self, Certainty};
 use crate::api::capi::AzureCluster;
 use crate::capz::address::Address;
 use crate::capz::assignments::EntryState;
-use crate::capz::cluster::{Access, access, uid};
+use crate::capz::cluster::{Access, access, reference, uid};
 use crate::capz::gateway::Gateway;
 use crate::capz::links;
 use crate::capz::status::{Endpoint, Side};
@@ -28,19 +28,20 @@ pub(super) async fn api_server(
         Certainty::Uncertain(problem) => return Some(Side::Undecided(problem)),
         Certainty::NotYet => return None,
     }
-    let states = cx.decided(|decided| decided.of.get(uid(cluster)).cloned())?;
+    let state = cx.decided(|decided| decided.of.get(uid(cluster)).cloned())?;
     let desired = links::desired(cluster, management);
     // Else it is decided on what the links were before.
-    if !states.iter().map(|state| &state.entry).eq(&desired.entries) {
+    if !state.is_about(&desired.entries) {
         return None;
     }
+    let problem_of_links = desired.problem.or_else(|| state.problem(&reference(cluster).namespace));
     let mut endpoints = Vec::new();
     for EntryState {
         entry,
         problem,
         is_there,
         was_there,
-    } in states
+    } in state.entries
     {
         let address = match problem {
             Some(problem) => Address::Missing(problem),
@@ -56,7 +57,7 @@ pub(super) async fn api_server(
             address,
         });
     }
-    Some(Side::Desired(endpoints, desired.problem))
+    Some(Side::Desired(endpoints, problem_of_links))
 }
 
 /// The way to the gateway.

@@ -17,7 +17,7 @@ use crate::api::hypershift::PUBLIC_CLOUD;
 use crate::api::markers::capz::{DROPPED_ENDPOINTS, FINALIZER, LEDGER};
 use crate::azure::arm::auth::AzureCloud;
 use crate::azure::arm::https::HttpSettings;
-use crate::capz::samples::{Sample, entry, management, workload};
+use crate::capz::samples::{MANAGEMENT_SUBSCRIPTION, Sample, entry, management, workload};
 use crate::controllers::context::sample;
 use crate::engine::gate::NeverOpen;
 use crate::metrics::ReconcileResult;
@@ -340,4 +340,24 @@ async fn entry_of_a_vanished_cluster_is_removed() {
     assert_eq!(annotations[LEDGER], "{}");
     let dropped = annotations[DROPPED_ENDPOINTS].as_str().unwrap();
     assert!(dropped.contains("wc-api-privatelink-privateendpoint"), "{dropped}");
+}
+
+#[tokio::test]
+async fn cluster_of_a_full_namespace_shows_that() {
+    let many = |cluster: usize| {
+        let link = |number: usize| {
+            json!({"name": format!("link-{cluster}-{number}"),
+            "allowedSubscriptions": [MANAGEMENT_SUBSCRIPTION]})
+        };
+        workload(&format!("wc-{cluster}")).links((0..16).map(link).collect())
+    };
+    let all: Vec<Sample> = [management()].into_iter().chain((10..43).map(many)).collect();
+    let (server, cx) = serving(&all.iter().collect::<Vec<_>>());
+    management_cluster::reconcile(&cx, &management().cluster())
+        .await
+        .unwrap();
+    assert_eq!(entries_of(&server).as_array().map(Vec::len), Some(512));
+    workload_cluster::reconcile(&cx, &all[33].cluster()).await.unwrap();
+    let conditions = &server.get::<AzureCluster>("wc-42")["status"]["conditions"];
+    assert_eq!(conditions[1]["reason"], "TooManyEndpoints");
 }

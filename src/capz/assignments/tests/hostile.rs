@@ -16,7 +16,7 @@ fn records_stay_while_the_management_cluster_has_no_subnet() {
     let before = served().with("/spec/networkSpec/subnets", json!([]));
     let found = assigned(&before, &[workload("wc")]);
     assert!(!found.writes(&before.cluster()), "{found:?}");
-    assert!(found.of["uid-wc"][0].was_there && !found.of["uid-wc"][0].is_there);
+    assert!(found.of["uid-wc"].entries[0].was_there && !found.of["uid-wc"].entries[0].is_there);
 }
 
 #[test]
@@ -63,6 +63,35 @@ fn one_namespace_leaves_room_for_others() {
     let found = assigned(&management(), &all);
     assert_eq!(found.changes.len(), 512 + 1);
     assert_eq!(reasons(&found, "other"), [None]);
+    // Nothing is kept of what is beyond, but that it is.
+    let (served, refused) = (&found.of["uid-greedy-31"], &found.of["uid-greedy-32"]);
+    assert_eq!((served.entries.len(), served.refused), (16, 0));
+    assert_eq!((refused.entries.len(), refused.refused), (0, 16));
+    let problem = refused.problem("org-giantswarm").unwrap();
+    assert_eq!(problem.reason, Reason::TooManyEndpoints);
+}
+
+#[test]
+fn younger_clusters_of_a_full_namespace_keep_what_they_have() {
+    let many = |cluster: usize| greedy(&format!("greedy-{cluster:02}"), |link| format!("link-{cluster}-{link}"));
+    let all: Vec<Sample> = (0..40).map(many).collect();
+    let younger = ["recorded", "adopted"]
+        .map(|name| workload(name).with("/metadata/creationTimestamp", json!("2026-05-01T00:00:00Z")));
+    let liar = greedy("liar", |_| "adopted-api-privatelink".to_owned())
+        .with("/spec/resourceGroup", json!("adopted"))
+        .with("/metadata/creationTimestamp", json!("2026-06-01T00:00:00Z"));
+    let all: Vec<Sample> = all.into_iter().chain(younger).chain([liar]).collect();
+    let before = management()
+        .entries(json!([entry("recorded"), entry("adopted")]))
+        .ledger(&ledger(&[("recorded-api-privatelink-privateendpoint", "recorded")]));
+    let found = assigned(&before, &all);
+    assert_eq!(
+        (reasons(&found, "recorded"), reasons(&found, "adopted")),
+        (vec![None], vec![None])
+    );
+    assert!(found.changes.iter().all(|change| matches!(change, Change::Add { .. })));
+    assert_eq!(found.ledger.count_of("org-giantswarm"), 512);
+    assert_eq!(found.of["uid-liar"].refused, 1);
 }
 
 #[test]
@@ -75,7 +104,7 @@ fn long_records_of_one_namespace_leave_room_for_others() {
     let found = assigned(&management(), &all);
     assert_eq!(reasons(&found, "other"), [None]);
     assert!(found.ledger.text().len() < LONGEST_LEDGER / 2 + 100);
-    let last = &found.of[&format!("uid-{}-29", "x".repeat(240))][0];
+    let last = &found.of[&format!("uid-{}-29", "x".repeat(240))].entries[0];
     assert_eq!(last.problem.as_ref().unwrap().reason, Reason::TooManyEndpoints);
 }
 
