@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::cluster::{self, Access, access, is_deleting, is_held, uid};
+use super::dropped::DroppedEndpoints;
 use super::entry::{Change, DesiredEntry, Position, entries, key, only_service};
 use super::ledger::{Holder, Ledger, MOST_OF_NAMESPACE};
 use super::links::{self, has_our_form};
@@ -118,6 +119,10 @@ pub fn assign(snapshot: &Snapshot<'_>) -> Assignments {
         claims: Claims::of(snapshot, &before),
         before,
         snapshot,
+        dropped: DroppedEndpoints::read(snapshot.management)
+            .all()
+            .map(|(name, _)| key(name))
+            .collect(),
         size: entries(snapshot.management).count() * MEAN_ENTRY,
         found: BTreeMap::new(),
         result: Assignments::default(),
@@ -134,6 +139,8 @@ struct Assigning<'a> {
     snapshot: &'a Snapshot<'a>,
     claims: Claims<'a>,
     before: Ledger,
+    /// The keys of the entries that were removed.
+    dropped: BTreeSet<String>,
     /// How many bytes the entries of the management cluster have with those that are added.
     size: usize,
     /// The entries that are there, by key.
@@ -218,7 +225,12 @@ impl<'a> Assigning<'a> {
             Owner::Nobody => {
                 let connection = entry.connections().first().and_then(|one| one.name.as_deref());
                 if has_our_form(&entry.name, connection) {
-                    self.result.unclaimed.push((at, entry.name.clone()));
+                    if self.dropped.contains(&key(&entry.name)) {
+                        // Others wrote what they had read before it was removed.
+                        self.remove(at, entry);
+                    } else {
+                        self.result.unclaimed.push((at, entry.name.clone()));
+                    }
                 }
                 false
             }

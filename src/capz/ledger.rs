@@ -1,7 +1,7 @@
 //! Which workload cluster each entry of the management cluster is for, as an annotation records it: the intent, and the
 //! proof of ownership once a workload cluster is gone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::cluster::{reference, uid};
@@ -150,6 +150,11 @@ impl Ledger {
     /// Whether it records nothing for the cluster with this UID.
     pub fn is_free_of(&self, uid: &str) -> bool {
         self.items.values().all(|holder| holder.uid != uid)
+    }
+
+    /// The UIDs of the clusters for which it records anything.
+    pub fn uids(&self) -> BTreeSet<&str> {
+        self.items.values().map(|holder| holder.uid.as_str()).collect()
     }
 
     fn used_by(&self, namespace: &str) -> Usage {

@@ -40,7 +40,7 @@ const WORD: usize = 64;
 /// The most labels, expressions and values of an identity's selector.
 const SELECTOR: usize = 256;
 /// The most namespaces of an identity that are kept.
-const NAMESPACES: usize = 4_096;
+const NAMESPACES: usize = 512;
 
 /// Replaces a text that is longer than any that is valid by one that is not valid either. A part of it might be.
 fn refuse_long(text: &mut String) {

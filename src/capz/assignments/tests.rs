@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::hypershift::PUBLIC_CLOUD;
+use crate::api::markers::capz::DROPPED_ENDPOINTS;
 use crate::capz::entry::Field;
 use crate::capz::samples::{MANAGEMENT_SUBSCRIPTION, Sample, WORKLOAD_SUBSCRIPTION, entry, management, workload};
 
@@ -220,6 +221,22 @@ fn somebody_elses_entry_of_the_name_is_not_touched() {
     assert_eq!(reasons(&found, "wc"), [Some(Reason::NotOurs)]);
     assert_eq!(found.unclaimed, [(Position { subnet: 0, entry: 0 }, NAME.to_owned())]);
     assert_eq!(assigned(&before, &[workload("wc").deleting()]).changes, []);
+}
+
+#[test]
+fn removed_entry_that_an_old_write_brings_back_is_removed_again() {
+    let brought_back = |records: &str| {
+        let before = management().entries(json!([entry("gone")]));
+        let found = assigned(
+            &before.with("/metadata/annotations", json!({DROPPED_ENDPOINTS: records})),
+            &[],
+        );
+        (changes(&found), found.unclaimed.len())
+    };
+    let name = "gone-api-privatelink-privateendpoint";
+    let record = json!({name: "2026-01-05T00:00:00Z"}).to_string();
+    assert_eq!(brought_back(&record), (vec![format!("remove {name} at 0/0")], 0));
+    assert_eq!(brought_back("{}"), (vec![], 1));
 }
 
 #[test]

@@ -45,7 +45,7 @@ pub use dry_run::dry_run;
 use identities::Identities;
 pub use identities::IdentitySettings;
 use reference_lease::ReferenceLease;
-use served_links::Doubts;
+use served_links::ServedLinks;
 pub use watch::run;
 
 /// The settings of the role.
@@ -91,7 +91,7 @@ struct Decided {
     /// How many entries the management cluster had with it.
     entries: ObservedEntries,
     /// What is known of workload clusters whose links the API server may hide.
-    doubts: Doubts,
+    served_links: ServedLinks,
     /// How many private endpoints are still in Azure long after their entries were removed.
     left_behind: usize,
     /// What every workload cluster depends on.
@@ -148,7 +148,8 @@ impl Context {
         let workloads = self.workloads();
         let workloads: Vec<&AzureCluster> = workloads.iter().map(Arc::as_ref).collect();
         let ledger = Ledger::read(management);
-        let (gone, hidden) = self.decided(|decided| (decided.gone.clone(), decided.doubts.hidden(&workloads, &ledger)));
+        let (gone, hidden) =
+            self.decided(|decided| (decided.gone.clone(), decided.served_links.hidden(&workloads, &ledger)));
         question(&Snapshot {
             management,
             workloads: &workloads,

@@ -34,9 +34,9 @@ const MOST_READS: usize = 20;
 
 /// What reads have shown of clusters that show their links no more.
 #[derive(Debug, Default)]
-pub(super) struct Doubts {
+pub(super) struct ServedLinks {
     /// By the UID of the cluster.
-    of: HashMap<String, Doubt>,
+    of: HashMap<String, Known>,
     definition: Definition,
     /// When it was last without links.
     not_served: Option<Instant>,
@@ -44,7 +44,7 @@ pub(super) struct Doubts {
 
 /// What is known of a cluster that shows its links no more.
 #[derive(Debug, Clone)]
-struct Doubt {
+struct Known {
     /// When it was read last.
     read: Option<Instant>,
     state: State,
@@ -80,10 +80,10 @@ pub(super) enum Certainty {
     NotYet,
 }
 
-impl Doubts {
+impl ServedLinks {
     /// Whether a read has shown that this version of a cluster has no links.
     fn is_known(&self, cluster: &AzureCluster) -> bool {
-        let state = self.of.get(uid(cluster)).map(|doubt| &doubt.state);
+        let state = self.of.get(uid(cluster)).map(|one| &one.state);
         matches!(state, Some(State::WithoutLinks(version))
             if Some(version) == cluster.metadata.resource_version.as_ref())
     }
@@ -100,7 +100,7 @@ impl Doubts {
         if self.is_known(cluster) {
             return Certainty::Certain;
         }
-        match self.of.get(uid(cluster)).map(|doubt| &doubt.state) {
+        match self.of.get(uid(cluster)).map(|one| &one.state) {
             Some(State::Uncertain(problem)) => Certainty::Uncertain(problem.clone()),
             _ => Certainty::NotYet,
         }
@@ -127,7 +127,7 @@ impl Doubts {
         let known = self.of.get(uid(cluster));
         let is_new = known.is_none_or(|known| known.state != state);
         let read = read.or_else(|| known.and_then(|known| known.read));
-        self.of.insert(uid(cluster).to_owned(), Doubt { read, state });
+        self.of.insert(uid(cluster).to_owned(), Known { read, state });
         is_new
     }
 }
@@ -135,7 +135,7 @@ impl Doubts {
 /// Looks for clusters that show their links no more, and wakes them when more is known of them. Never returns.
 pub(super) async fn follow(cx: &Context) {
     loop {
-        let are_served = cx.decided(|decided| decided.doubts.definition) == Definition::WithLinks;
+        let are_served = cx.decided(|decided| decided.served_links.definition) == Definition::WithLinks;
         sleep(if are_served { EVERY } else { AFTER_HIDDEN }).await;
         if let Some(management) = cx.management().filter(|_| !cx.reference.leads()) {
             check(cx, &management).await;
@@ -146,13 +146,13 @@ pub(super) async fn follow(cx: &Context) {
 /// Reads clusters that show their links no more, and then the definition. Returns whether it is decided of all of them
 /// what to do meanwhile.
 pub(super) async fn check(cx: &Context, management: &AzureCluster) -> bool {
-    let doubtful = doubtful(cx, management);
-    let were_served = cx.decided(|decided| decided.doubts.definition) == Definition::WithLinks;
-    if doubtful.is_empty() && were_served {
+    let unconfirmed = unconfirmed(cx, management);
+    let were_served = cx.decided(|decided| decided.served_links.definition) == Definition::WithLinks;
+    if unconfirmed.is_empty() && were_served {
         return true;
     }
     let mut found = Vec::new();
-    for cluster in doubtful.iter().take(if were_served { MOST_READS } else { 0 }) {
+    for cluster in unconfirmed.iter().take(if were_served { MOST_READS } else { 0 }) {
         let read = cx.read(&reference(cluster)).await.ok().flatten();
         found.push((cluster, read.filter(|read| uid(read) == uid(cluster))));
     }
@@ -160,9 +160,9 @@ pub(super) async fn check(cx: &Context, management: &AzureCluster) -> bool {
     let definition = definition(cx).await;
     show(cx, management, definition).await;
     let now = Instant::now();
-    match cx.decided(|decided| decided.doubts.hiding(definition, now)) {
+    match cx.decided(|decided| decided.served_links.hiding(definition, now)) {
         Some(problem) => {
-            for cluster in &doubtful {
+            for cluster in &unconfirmed {
                 note(cx, management, cluster, State::Uncertain(problem.clone()), None);
             }
         }
@@ -172,21 +172,23 @@ pub(super) async fn check(cx: &Context, management: &AzureCluster) -> bool {
             }
         }
     }
-    let is_open = |cluster: &AzureCluster| cx.decided(|decided| decided.doubts.certainty(cluster)) == Certainty::NotYet;
-    !doubtful.iter().any(|cluster| is_open(cluster))
+    let is_open =
+        |cluster: &AzureCluster| cx.decided(|decided| decided.served_links.certainty(cluster)) == Certainty::NotYet;
+    !unconfirmed.iter().any(|cluster| is_open(cluster))
 }
 
 /// The clusters of which it is not known whether they have links, those first that were read longest ago.
-fn doubtful(cx: &Context, management: &AzureCluster) -> Vec<Arc<AzureCluster>> {
+fn unconfirmed(cx: &Context, management: &AzureCluster) -> Vec<Arc<AzureCluster>> {
     let ledger = Ledger::read(management);
+    let recorded = ledger.uids();
     let mut all = cx.workloads();
-    all.retain(|cluster| has_lost_its_links(cluster, &ledger));
+    all.retain(|cluster| has_lost_its_links(cluster, |uid| recorded.contains(uid)));
     cx.decided(|decided| {
-        let doubts = &mut decided.doubts;
+        let links = &mut decided.served_links;
         let uids: BTreeSet<&str> = all.iter().map(|cluster| uid(cluster)).collect();
-        doubts.of.retain(|uid, _| uids.contains(uid.as_str()));
-        all.retain(|cluster| !doubts.is_known(cluster));
-        all.sort_by_key(|cluster| doubts.of.get(uid(cluster)).and_then(|doubt| doubt.read));
+        links.of.retain(|uid, _| uids.contains(uid.as_str()));
+        all.retain(|cluster| !links.is_known(cluster));
+        all.sort_by_key(|cluster| links.of.get(uid(cluster)).and_then(|one| one.read));
     });
     all
 }
@@ -195,7 +197,7 @@ fn doubtful(cx: &Context, management: &AzureCluster) -> Vec<Arc<AzureCluster>> {
 fn state(cx: &Context, cluster: &AzureCluster, read: Option<AzureCluster>) -> State {
     match read {
         Some(read) if links(&read).is_empty() => State::WithoutLinks(read.resource_version().unwrap_or_default()),
-        Some(_) if cx.decided(|decided| !decided.doubts.of.contains_key(uid(cluster))) => State::Changing,
+        Some(_) if cx.decided(|decided| !decided.served_links.of.contains_key(uid(cluster))) => State::Changing,
         _ => State::Uncertain(served_again()),
     }
 }
@@ -203,7 +205,7 @@ fn state(cx: &Context, cluster: &AzureCluster, read: Option<AzureCluster>) -> St
 /// Notes what is known of a cluster, and wakes it if that is new. If it certainly has no links, its entries are to go.
 fn note(cx: &Context, management: &AzureCluster, cluster: &AzureCluster, state: State, read: Option<Instant>) {
     let is_certain = matches!(state, State::WithoutLinks(_));
-    if cx.decided(|decided| decided.doubts.note(cluster, state, read)) {
+    if cx.decided(|decided| decided.served_links.note(cluster, state, read)) {
         let woken = [cluster, management].into_iter().take(if is_certain { 2 } else { 1 });
         for cluster in woken {
             // Nobody listens any more when the process stops.
@@ -225,10 +227,10 @@ async fn show(cx: &Context, management: &AzureCluster, definition: Definition) {
 
 /// Whether it is certain that a cluster has no links, if it shows none.
 pub(super) fn certainty(cx: &Context, cluster: &AzureCluster, management: &AzureCluster) -> Certainty {
-    if !shows_no_link(cluster) || !has_lost_its_links(cluster, &Ledger::read(management)) {
+    if !has_lost_its_links(cluster, |uid| !Ledger::read(management).is_free_of(uid)) {
         return Certainty::Certain;
     }
-    cx.decided(|decided| decided.doubts.certainty(cluster))
+    cx.decided(|decided| decided.served_links.certainty(cluster))
 }
 
 /// Reads the definition.
