@@ -59,7 +59,7 @@ async fn entry_stays_while_links_are_not_served() {
 }
 
 #[tokio::test]
-async fn links_that_nobody_has_looked_for_are_not_gone() {
+async fn links_that_are_not_read_yet_are_not_gone() {
     let hidden = workload("wc").links(Value::Null);
     let (server, cx) = without_its_link(Some(&visible()), &hidden);
     let management = served().cluster();
@@ -121,9 +121,9 @@ async fn many_forged_addresses_delay_no_entry_and_few_are_read() {
     };
     management_cluster::reconcile(&cx, &own.cluster()).await.unwrap();
     assert_eq!((reads(&server), server.changed()), (0, vec!["mc".to_owned()]));
-    for (look, expected) in [(1, 20), (2, 40), (3, 50), (4, 50)] {
+    for (round, expected) in [(1, 20), (2, 40), (3, 50), (4, 50)] {
         let is_decided = check(&cx, &own.cluster()).await;
-        assert_eq!((reads(&server), is_decided), (expected, look > 2), "look {look}");
+        assert_eq!((reads(&server), is_decided), (expected, round > 2), "round {round}");
     }
     let definition = "azureclusters.infrastructure.cluster.x-k8s.io";
     assert_eq!(server.reads_of(definition), 3);
