@@ -73,7 +73,7 @@ pub fn decide(control_plane: &KubeadmControlPlane, inputs: GateInputs<'_>, gates
         Some(Ok(Access::Public)) => return release(),
         Some(Err(_)) | None => return Pause::LeftAlone,
     }
-    if control_plane.status.initialization.control_plane_initialized {
+    if control_plane.status.is_initialized() {
         return release();
     }
     let is_served = inputs.cluster.is_some_and(|cluster| !cluster.spec.paused);
@@ -193,6 +193,8 @@ mod tests {
 
     #[test]
     fn initialized_control_plane_is_never_held() {
+        let older = json!({"status": {"initialized": true}});
+        assert_eq!(decided(&control_plane(&older), &with(&[])), Pause::LeftAlone);
         let initialized = json!({"status": {"initialization": {"controlPlaneInitialized": true}}});
         assert_eq!(decided(&control_plane(&initialized), &with(&[])), Pause::LeftAlone);
         let mut own = held("A");

@@ -3,13 +3,19 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
-use kube::api::DynamicObject;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use serde_json::json;
 
 use super::{find, fixtures, install_one, read};
+use crate::eventually;
+
+/// Timeout for a version to be served, or served no more.
+const SOON: Duration = Duration::from_secs(30);
 
 /// The directory of the providers' CRDs in the reference data.
 const REFERENCE: &str = "capi-crds";
@@ -102,6 +108,39 @@ pub async fn serve_links(client: &kube::Client, are_served: bool) -> Result<bool
     let folder = if are_served { fork } else { UPSTREAM };
     install_contract(client, find(&directory.join(folder), name)?).await?;
     Ok(true)
+}
+
+/// Serves Clusters and KubeadmControlPlanes in this version alone.
+///
+/// # Errors
+///
+/// The API server refuses a CRD, or goes on serving another version.
+pub async fn serve_version(client: &kube::Client, version: &str) -> Result<()> {
+    let kind = ApiResource::erase::<CustomResourceDefinition>(&());
+    let crds: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
+    for (plural, group) in [
+        ("clusters", "cluster.x-k8s.io"),
+        ("kubeadmcontrolplanes", "controlplane.cluster.x-k8s.io"),
+    ] {
+        let name = format!("{plural}.{group}");
+        let mut versions = crds.get(&name).await?.data["spec"]["versions"].take();
+        for one in versions.as_array_mut().into_iter().flatten() {
+            one["served"] = json!(one["name"] == version);
+        }
+        let patch = Patch::Merge(json!({"spec": {"versions": versions}}));
+        crds.patch(&name, &PatchParams::default(), &patch).await?;
+        eventually(&format!("{name} is {version}"), SOON, || async {
+            for version in ["v1beta1", "v1beta2"].map(|one| (one, one == version)) {
+                let found = client.list_api_group_resources(&format!("{group}/{}", version.0)).await;
+                let found = found.map(|list| list.resources).unwrap_or_default();
+                let is_served = found.iter().any(|resource| resource.name == plural);
+                ensure!(is_served == version.1, "{version:?}");
+            }
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(())
 }
 
 fn real_files(directory: &Path) -> Result<Vec<PathBuf>> {

@@ -14,12 +14,17 @@ use serde_json::{Value, json};
 use crate::{SOON, has_event};
 
 const NAMESPACE: &str = "gates";
-const PAUSED: &str = "cluster.x-k8s.io/paused";
+pub(crate) const PAUSED: &str = "cluster.x-k8s.io/paused";
 const PAUSED_HERE: &str = "hyperlink.hypershift.openshift.io/capz-paused";
-const GATES: [(&str, &str); 1] = [("azure-cluster-gates", "VNetReady,SubnetsReady")];
+pub(crate) const GATES: [(&str, &str); 1] = [("azure-cluster-gates", "VNetReady,SubnetsReady")];
 
 /// Waits until a control plane has just these annotations of a pause.
-async fn is_paused(env: &CapzEnv, cluster: &CapzCluster, paused: Option<&str>, here: Option<&str>) -> Result<()> {
+pub(crate) async fn is_paused(
+    env: &CapzEnv,
+    cluster: &CapzCluster,
+    paused: Option<&str>,
+    here: Option<&str>,
+) -> Result<()> {
     let api = cluster.control_planes(&env.client()?);
     eventually("the pause is as expected", SOON, || async {
         let found = api.get(cluster.name()).await?;

@@ -17,6 +17,7 @@ mod plan;
 mod provider_configs;
 mod rights;
 mod take_over;
+mod versions;
 mod writers;
 
 use std::time::Duration;

@@ -16,7 +16,7 @@ use crate::{SOON, has_event};
 const NAMESPACE: &str = "crossplane-one";
 const OTHER: &str = "crossplane-two";
 const HOLDER: &str = "hyperlink.hypershift.openshift.io/capz-cluster";
-const FINALIZER: &str = "azure.giantswarm.io/providerconfig";
+pub(crate) const FINALIZER: &str = "azure.giantswarm.io/providerconfig";
 const RESYNC: [(&str, &str); 1] = [("resync", "10s")];
 
 fn provider_configs(env: &CapzEnv) -> Result<Api<DynamicObject>> {
@@ -33,7 +33,11 @@ async fn environment(is_served: bool) -> Result<(CapzEnv, CapzCluster)> {
 }
 
 /// Waits until the ProviderConfig of this name has these ids, and returns it.
-async fn has_ids(env: &CapzEnv, name: &str, [client, subscription, tenant]: [&str; 3]) -> Result<DynamicObject> {
+pub(crate) async fn has_ids(
+    env: &CapzEnv,
+    name: &str,
+    [client, subscription, tenant]: [&str; 3],
+) -> Result<DynamicObject> {
     let api = provider_configs(env)?;
     let expected = json!({"credentials": {"source": "UserAssignedManagedIdentity"}, "clientID": client,
         "subscriptionID": subscription, "tenantID": tenant});

@@ -20,7 +20,7 @@ pub struct Cluster {
 resource!(
     Cluster,
     "cluster.x-k8s.io",
-    "v1beta2",
+    super::version::version(),
     "clusters",
     NamespaceResourceScope
 );

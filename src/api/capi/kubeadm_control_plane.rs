@@ -20,7 +20,7 @@ pub struct KubeadmControlPlane {
 resource!(
     KubeadmControlPlane,
     "controlplane.cluster.x-k8s.io",
-    "v1beta2",
+    super::version::version(),
     "kubeadmcontrolplanes",
     NamespaceResourceScope
 );
@@ -29,9 +29,19 @@ resource!(
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct KubeadmControlPlaneStatus {
-    /// How far its creation has come.
+    /// How far its creation has come, in v1beta2.
     #[serde(deserialize_with = "or_default")]
     pub initialization: Initialization,
+    /// Whether its API server has answered, in v1beta1.
+    #[serde(deserialize_with = "or_default")]
+    pub initialized: bool,
+}
+
+impl KubeadmControlPlaneStatus {
+    /// Whether its API server has answered.
+    pub fn is_initialized(&self) -> bool {
+        self.initialized || self.initialization.control_plane_initialized
+    }
 }
 
 /// `status.initialization`: how far the creation of a control plane has come.

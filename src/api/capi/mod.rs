@@ -5,7 +5,7 @@
 
 /// The type by which an object of Cluster API is known to Kubernetes.
 macro_rules! resource {
-    ($name:ident, $group:literal, $version:literal, $plural:literal, $scope:ty) => {
+    ($name:ident, $group:literal, $version:expr, $plural:literal, $scope:ty) => {
         impl kube::Resource for $name {
             type DynamicType = ();
             type Scope = $scope;
@@ -38,6 +38,7 @@ mod cluster;
 mod kubeadm_control_plane;
 mod managed_control_plane;
 mod provider_config;
+pub mod version;
 
 pub use azure_cluster::{
     ApiServerLoadBalancer, AzureCluster, AzureClusterSpec, AzureClusterStatus, Conditions, Connection, Entries, Entry,

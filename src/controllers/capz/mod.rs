@@ -6,6 +6,7 @@
 //! condition.
 
 mod addresses;
+pub mod cluster_api;
 mod control_planes;
 mod dropped_endpoints;
 mod dry_run;

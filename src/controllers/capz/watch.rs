@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use futures::{Stream, TryStreamExt, future, stream};
+use futures::{Stream, TryStreamExt, stream};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Api, ResourceExt};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use super::cluster_api::{self, VersionChanged};
 use super::control_planes::{self, Gatekeeper};
 use super::identities::{Identities, IdentitySettings};
 use super::provider_configs::{Provider, ProviderEvents};
@@ -41,13 +42,16 @@ impl Watchable for AzureClusterIdentity {
 /// of control planes.
 ///
 /// `other_leads` is called with the holder when the other operator begins to lead, and with none when it ends.
+///
+/// # Errors
+/// Cluster API is served in another version than this process reads.
 pub async fn run(
     runtimes: [Runtime; 3],
     settings: Settings,
     identity_settings: IdentitySettings,
     scope: Scope,
     other_leads: impl Fn(Option<&str>),
-) {
+) -> Result<(), VersionChanged> {
     let [runtime, of_gates, of_provider] = runtimes;
     let kube = runtime.kube.clone();
     // The management cluster may be in another namespace than those that are served.
@@ -101,7 +105,12 @@ pub async fn run(
     let controllers = async { tokio::join!(reconciles, provider, gates) };
     let links = served_links::follow(&cx);
     let follows = async { tokio::join!(follows, dropped, links) };
-    future::select(Box::pin(controllers), Box::pin(follows)).await;
+    let version = cluster_api::change(&cx.runtime.kube, cx.runtime.resync);
+    tokio::select! {
+        _ = controllers => Ok(()),
+        _ = follows => Ok(()),
+        changed = version => Err(changed),
+    }
 }
 
 /// Drops what is read of the management cluster alone, if this is another one.

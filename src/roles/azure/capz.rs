@@ -8,7 +8,7 @@ use super::{AzureConnection, Prepared};
 use crate::api::ClusterRef;
 use crate::config::Config;
 use crate::controllers::capz::reference_lease::{LeaseObserver, NAME};
-use crate::controllers::capz::{self, IdentitySettings, Settings};
+use crate::controllers::capz::{self, IdentitySettings, Settings, cluster_api};
 use crate::controllers::context::recorder;
 use crate::http::ReadinessItem;
 use crate::preview::{Object, RolePlan};
@@ -37,8 +37,12 @@ pub(in crate::roles) fn local_rights(config: &Config) -> Option<(&'static str, &
     Some((RIGHTS_TO_DELETE, &own.management.namespace))
 }
 
-/// Waits until no other operator leads.
+/// Chooses the version of Cluster API, and waits until no other operator leads.
 pub(super) async fn prepare(kube: &kube::Client, item: &ReadinessItem) {
+    while let Err(error) = cluster_api::choose(kube).await {
+        item.waiting(&format!("the versions of Cluster API cannot be read: {error}"));
+        tokio::time::sleep(LeaseObserver::EVERY).await;
+    }
     let mut observer = LeaseObserver::default();
     loop {
         match observer.holder(kube).await {
@@ -70,8 +74,7 @@ pub(super) async fn run(
             (None, _) => {}
         }
     };
-    capz::run(runtimes, settings, identities, scope, show).await;
-    Ok(())
+    Ok(capz::run(runtimes, settings, identities, scope, show).await?)
 }
 
 pub(super) async fn dry_run(
@@ -85,6 +88,7 @@ pub(super) async fn dry_run(
         name: object.name.clone(),
     };
     let only = foundation.config.scope.namespace.clone();
+    cluster_api::choose(&foundation.kube).await?;
     let preview = capz::dry_run(runtime(foundation), settings, identities, only, &object).await?;
     let preview = preview.with_context(|| format!("there is no AzureCluster {object}"))?;
     Ok(RolePlan::of_cluster(&object, &preview)?)

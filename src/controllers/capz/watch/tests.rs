@@ -1,5 +1,7 @@
 //! Which AzureClusters an event concerns, and what the reconcile of each is.
 
+use futures::future;
+
 use super::*;
 use crate::api::markers::capz::FINALIZER;
 use crate::capz::samples::{MANAGEMENT_SUBSCRIPTION, Sample, WORKLOAD_SUBSCRIPTION, entry, management, workload};
