@@ -24,9 +24,10 @@ use simulator::{
 use super::{
     Shared, Simulation, fault, http_json,
     identity::{self, Form, IdentityQuery},
+    token_requests::TokenRequests,
     token_times,
 };
-use crate::{Answer, Seed, Service, parse_faults};
+use crate::{Answer, Role, Seed, Service, parse_faults};
 
 type SharedState = State<Arc<Shared>>;
 
@@ -38,6 +39,8 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/resources", get(list_resources))
         .route("/resources/{*id}", put(put_resource).delete(delete_resource))
         .route("/services", put(put_service).delete(delete_service))
+        .route("/roles", put(put_roles))
+        .route("/tokens", get(read_token_requests))
         .route("/journal", get(read_journal).delete(clear_journal))
         .route("/violations", get(read_violations))
         .route("/faults", put(put_faults).delete(clear_faults))
@@ -54,6 +57,7 @@ async fn seed(State(shared): SharedState, body: Bytes) -> Answered<impl IntoResp
     let mut simulation = shared.lock();
     simulation.azure.seed(clock.now(), seed).map_err(bad)?;
     simulation.clock = clock;
+    simulation.token_requests = TokenRequests::default();
     Ok(done())
 }
 
@@ -99,6 +103,16 @@ async fn put_service(State(shared): SharedState, body: Bytes) -> Answered<impl I
     let service: Service = parse(&body)?;
     shared.lock().azure.put_service(service);
     Ok(done())
+}
+
+async fn put_roles(State(shared): SharedState, body: Bytes) -> Answered<impl IntoResponse> {
+    let roles: Vec<Role> = parse(&body)?;
+    shared.lock().azure.set_roles(roles);
+    Ok(done())
+}
+
+async fn read_token_requests(State(shared): SharedState) -> impl IntoResponse {
+    axum::Json(shared.lock().token_requests.all())
 }
 
 #[derive(Deserialize)]
@@ -223,7 +237,7 @@ async fn index(State(shared): SharedState, uri: Uri) -> Answered<impl IntoRespon
     let asked: ResourcesQuery = query(&uri)?;
     let prefix = asked.prefix.as_deref().unwrap_or_default().trim();
     let mut simulation = shared.lock();
-    let Simulation { azure, clock } = &mut *simulation;
+    let Simulation { azure, clock, .. } = &mut *simulation;
     let now = clock.now();
     let resources = azure.listing(now, prefix);
     let mut types: BTreeMap<&str, usize> = BTreeMap::new();

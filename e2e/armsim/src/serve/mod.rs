@@ -11,6 +11,7 @@ mod jwt;
 mod login;
 mod server;
 mod token;
+mod token_requests;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -26,6 +27,7 @@ pub use login::login;
 use login::{Login, Route};
 pub use server::{Options, Server, StartError};
 use token::{TokenIssuer, TokenTimes};
+use token_requests::TokenRequests;
 
 /// What all connections share.
 struct Shared {
@@ -41,6 +43,7 @@ struct Shared {
 struct Simulation {
     azure: SimulatedAzure,
     clock: Clock,
+    token_requests: TokenRequests,
 }
 
 impl Shared {
@@ -54,6 +57,9 @@ impl Shared {
         if let Some(route) = Route::of(request.uri().path()) {
             let client_id = login::client_id(request);
             let mut simulation = self.lock();
+            if let Route::Token { tenant } = route {
+                simulation.token_requests.count(tenant, client_id.as_deref());
+            }
             let fault = simulation
                 .azure
                 .fault(request.method().as_str(), request.uri().path(), client_id.as_deref());

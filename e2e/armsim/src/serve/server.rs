@@ -17,7 +17,7 @@ use simulator::{
     server::{self, Bound, Running, bad_state, load, save},
 };
 
-use super::{Shared, Simulation, arm, control, jwt::SigningKey, token::TokenIssuer};
+use super::{Shared, Simulation, arm, control, jwt::SigningKey, token::TokenIssuer, token_requests::TokenRequests};
 use crate::{Preset, SimulatedAzure, SpecError, Specs};
 
 /// How to start.
@@ -118,7 +118,11 @@ impl Server {
             audiences: audiences(&arm, bound.port),
             arm: arm.clone(),
             issuer: TokenIssuer::new(key),
-            simulation: Mutex::new(Simulation { azure, clock }),
+            simulation: Mutex::new(Simulation {
+                azure,
+                clock,
+                token_requests: TokenRequests::default(),
+            }),
         });
         if let Some(dir) = dir {
             let values = [

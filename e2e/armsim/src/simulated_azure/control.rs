@@ -13,7 +13,7 @@ use crate::engine::journal::JournalEntry;
 use crate::engine::operation::Operation;
 use crate::engine::registry;
 use crate::engine::resource::Resource;
-use crate::engine::seed::{Seed, SeedError, Service, Switches, Tenant};
+use crate::engine::seed::{Role, Seed, SeedError, Service, Switches, Tenant};
 use crate::engine::state::State;
 
 /// An operation that still runs.
@@ -132,6 +132,11 @@ impl SimulatedAzure {
     /// Forgets the calls made so far; their numbers are not used again.
     pub fn clear_journal(&mut self) {
         self.state.journal.clear();
+    }
+
+    /// Replaces all role assignments; they count for the next call.
+    pub fn set_roles(&mut self, roles: Vec<Role>) {
+        self.state.roles = roles;
     }
 
     /// Replaces all fault rules and their counts.
