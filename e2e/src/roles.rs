@@ -94,22 +94,28 @@ pub async fn create_lease(access: &Access, namespace: &str, name: &str) -> Resul
 /// The name of the lease of role `capz`.
 pub const CAPZ_LEASE: &str = "hyperlink-capz";
 
-/// Creates the ServiceAccount of role `capz`, and gives it the rights that are shipped: for its lease, and for the
-/// Secrets of identities in these namespaces.
+/// Creates the ServiceAccount of role `capz`, and gives it the rights that are shipped: for the lease of this name, for
+/// the Secrets of identities in these namespaces, and, with gates, those to pause control planes.
 ///
 /// # Errors
 ///
 /// As [`install`].
-pub async fn install_capz(control_plane: &ControlPlane, identity_namespaces: &[&str]) -> Result<Access> {
+pub async fn install_capz(
+    control_plane: &ControlPlane,
+    lease: &str,
+    identity_namespaces: &[&str],
+    has_gates: bool,
+) -> Result<Access> {
     let access = control_plane.service_account(NAMESPACE, "capz").await?;
     let admin = control_plane.admin();
-    for file in ["role-capz.yaml", "role-capz-gates.yaml"] {
+    let of_gates = has_gates.then_some("role-capz-gates.yaml");
+    for file in ["role-capz.yaml"].into_iter().chain(of_gates) {
         apply(admin, file, "ClusterRole", "capz", NAMESPACE, "").await?;
     }
     for namespace in identity_namespaces {
         install_capz_in(admin, "role-capz-secrets.yaml", namespace).await?;
     }
-    install_lease(admin, "capz", CAPZ_LEASE, NAMESPACE, "").await?;
+    install_lease(admin, "capz", lease, NAMESPACE, "").await?;
     Ok(access)
 }
 

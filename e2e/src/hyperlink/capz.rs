@@ -12,8 +12,8 @@ use crate::roles;
 
 impl Hyperlink {
     /// Starts role `capz` for a management cluster, with a ServiceAccount that has the shipped rights and nothing else:
-    /// Secrets it may read in these namespaces alone. Waits until it serves its probes. `flags` replace the default
-    /// flags of the same names.
+    /// Secrets it may read in these namespaces alone, and control planes it may pause where there are gates. Waits
+    /// until it serves its probes. `flags` replace the default flags of the same names.
     ///
     /// # Errors
     ///
@@ -41,15 +41,22 @@ impl Hyperlink {
         name: &str,
         flags: &[(&str, &str)],
     ) -> Result<Self> {
-        let account = roles::install_capz(env.control_plane(), identity_namespaces).await?;
-        env.create_lease(roles::CAPZ_LEASE).await?;
+        let given = |name: &str| flags.iter().any(|(flag, _)| *flag == name);
+        let scope = flags.iter().find(|(flag, _)| *flag == "namespace");
+        // Where the lease is elsewhere than what is served, its name tells what that is.
+        let lease = scope.map_or_else(
+            || roles::CAPZ_LEASE.to_owned(),
+            |(_, namespace)| format!("{}-{namespace}", roles::CAPZ_LEASE),
+        );
+        let has_gates = given("azure-cluster-gates");
+        let account = roles::install_capz(env.control_plane(), &lease, identity_namespaces, has_gates).await?;
+        env.create_lease(&lease).await?;
         let kubeconfig = account.path().to_string_lossy();
         let of_run = [
             ("lease-namespace", env.hyperlink_namespace()),
             ("metrics-bind", "127.0.0.1:0"),
         ];
         let own = shared(env, management, &kubeconfig).into_iter().chain(of_run);
-        let given = |name: &str| flags.iter().any(|(flag, _)| *flag == name);
         let own = own.chain(PATIENT_LEASE).filter(|(flag, _)| !given(flag));
         let program = own
             .chain(flags.iter().copied())

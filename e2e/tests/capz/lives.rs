@@ -27,6 +27,8 @@ fn private_paths_lead_both_ways_and_end_with_their_cluster() {
         for cluster in &clusters {
             fleet.is_connected(cluster).await?;
         }
+        // It has all rights that it looks for, of which none is for gates.
+        hyperlink.ready(SOON).await?;
         let [first, second, third, fourth, public] = &clusters;
         fleet.has_entries(&[first, second, third, fourth].map(entry)).await?;
 
