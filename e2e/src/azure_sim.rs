@@ -4,6 +4,7 @@
 
 mod control;
 mod simulator;
+pub mod used;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

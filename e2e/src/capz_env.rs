@@ -2,6 +2,7 @@
 //! and the simulated Azure with subscriptions and identities. [`crate::capz_cluster`] adds clusters to both,
 //! [`crate::capz_controllers`] plays the controllers.
 
+mod access;
 mod kubeadm;
 mod seed;
 mod shared;
@@ -15,11 +16,12 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+pub use self::access::TokenRequest;
 pub use self::kubeadm::KubeadmManager;
 pub use self::seed::{
-    ACTIONS, CAPZ_CLIENT, CERTIFICATE_CLIENT, DNS_CLIENT, FEDERATED_CLIENT, LOCATION, MANAGED_CLIENT, MANAGEMENT,
-    OTHER_TENANT, OTHER_TENANT_CLIENT, OTHER_TENANT_SUBSCRIPTION, SECRET, SECRET_CLIENT, TENANT, TOKEN_AUDIENCE,
-    WORKLOAD, WORKLOAD_ACCOUNT,
+    CAPZ_CLIENT, CERTIFICATE_CLIENT, DNS_CLIENT, FEDERATED_CLIENT, LOCATION, MANAGED_CLIENT, MANAGEMENT, OTHER_TENANT,
+    OTHER_TENANT_CLIENT, OTHER_TENANT_SUBSCRIPTION, SECRET, SECRET_CLIENT, TENANT, TOKEN_AUDIENCE, WORKLOAD,
+    WORKLOAD_ACCOUNT,
 };
 pub use self::shared::situation;
 use crate::azure_sim::{AUDIENCE, Preset, Simulator};
@@ -59,6 +61,8 @@ pub struct CapzEnv {
     control_plane: Arc<ControlPlane>,
     azure: CapzAzure,
     certificate: String,
+    /// The role assignments of the seed.
+    roles: Vec<Value>,
     dir: RunDir,
 }
 
@@ -87,8 +91,9 @@ impl CapzEnv {
         let token = control_plane.token(namespace, name, Some(TOKEN_AUDIENCE)).await?;
         std::fs::write(&token_file, token)?;
         let (key, certificate) = seed::certificate()?;
-        let mut seed = seed::seed(&control_plane.token_keys().await?, &certificate);
+        let mut seed = seed::seed(&control_plane.token_keys().await?, &certificate)?;
         change(&mut seed);
+        let roles = seed["roles"].as_array().cloned().unwrap_or_default();
         let address = control_plane.listens().address();
         let simulator = Simulator::start(&armsim, dir.path(), preset, address, &seed).await?;
         let addresses = simulator.addresses();
@@ -105,6 +110,7 @@ impl CapzEnv {
             control_plane,
             azure,
             certificate: format!("{key}{certificate}"),
+            roles,
             dir,
         })
     }

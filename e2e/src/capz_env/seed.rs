@@ -5,6 +5,7 @@ use anyhow::Result;
 use rcgen::{CertificateParams, DnType, KeyPair, PKCS_RSA_SHA256};
 use serde_json::{Value, json};
 
+use crate::azure_sim::shipped_actions;
 use crate::{ControlPlane, roles};
 
 /// Tenant of all subscriptions but one.
@@ -43,12 +44,6 @@ pub const WORKLOAD_ACCOUNT: (&str, &str) = (roles::NAMESPACE, "capz");
 /// The audience of those tokens.
 pub const TOKEN_AUDIENCE: &str = "api://AzureADTokenExchange";
 
-/// What the identities of clusters may do in the subscriptions of their tenant.
-pub const ACTIONS: [&str; 2] = [
-    "Microsoft.Network/privateEndpoints/read",
-    "Microsoft.Network/networkInterfaces/read",
-];
-
 /// The key and the certificate of an identity, as PEM.
 pub(super) fn certificate() -> Result<(String, String)> {
     let key = KeyPair::generate_for(&PKCS_RSA_SHA256)?;
@@ -60,7 +55,10 @@ pub(super) fn certificate() -> Result<(String, String)> {
     Ok((key.serialize_pem(), certificate))
 }
 
-pub(super) fn seed(token_keys: &Value, certificate: &str) -> Value {
+/// The seed. The identities of clusters may do the shipped actions in the subscriptions of their tenant.
+pub(super) fn seed(token_keys: &Value, certificate: &str) -> Result<Value> {
+    let shipped = shipped_actions("capz")?;
+    let shipped: Vec<&str> = shipped.iter().map(String::as_str).collect();
     let (namespace, account) = WORKLOAD_ACCOUNT;
     let federated = json!([{
         "issuer": ControlPlane::TOKEN_ISSUER,
@@ -82,13 +80,13 @@ pub(super) fn seed(token_keys: &Value, certificate: &str) -> Value {
     let mut assigned = Vec::new();
     for subscription in own {
         assigned.extend([CAPZ_CLIENT, DNS_CLIENT].map(|client| role(client, subscription, &["*"])));
-        assigned.extend(readers.map(|client| role(client, subscription, &ACTIONS)));
+        assigned.extend(readers.map(|client| role(client, subscription, &shipped)));
     }
-    assigned.push(role(OTHER_TENANT_CLIENT, OTHER_TENANT_SUBSCRIPTION, &ACTIONS));
+    assigned.push(role(OTHER_TENANT_CLIENT, OTHER_TENANT_SUBSCRIPTION, &shipped));
     let subscription = |id: &str, tenant: &str| json!({"id": id, "tenant": tenant});
     let mut subscriptions: Vec<_> = own.iter().map(|id| subscription(id, TENANT)).collect();
     subscriptions.push(subscription(OTHER_TENANT_SUBSCRIPTION, OTHER_TENANT));
-    json!({
+    Ok(json!({
         "tenants": [
             {"id": TENANT, "principals": [
                 principal(CAPZ_CLIENT, secret()),
@@ -102,5 +100,5 @@ pub(super) fn seed(token_keys: &Value, certificate: &str) -> Value {
         ],
         "subscriptions": subscriptions,
         "roles": assigned,
-    })
+    }))
 }

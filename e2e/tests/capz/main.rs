@@ -1,6 +1,7 @@
 //! Clusters that Cluster API makes on Azure, on a real API server and the simulated Azure: the environment itself.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod azure_rights;
 mod bad_input;
 mod changes;
 mod crowd;

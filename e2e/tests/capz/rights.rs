@@ -1,10 +1,14 @@
-//! Least privilege, measured: what role `capz` uses in a life is what its files grant, verb by verb.
+//! Least privilege, measured: what role `capz` uses in a life is what its files grant, verb by verb in Kubernetes and
+//! action by action in Azure.
 
 use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
+use e2e::azure_sim::shipped_actions;
+use e2e::azure_sim::used::used_actions;
 use e2e::capz_cluster::{CapzCluster, IdentityType, LoadBalancer};
 use e2e::capz_controllers::{API_SERVER_IP, Settings};
+use e2e::capz_env::FEDERATED_CLIENT;
 use e2e::hyperlink::Hyperlink;
 use e2e::rights::{Right, audit, granted_by, used_rights};
 use e2e::{crds, eventually, roles, scenario};
@@ -107,6 +111,10 @@ fn rights_used_in_a_life_are_the_rights_granted() {
             missing.is_empty() && unused.is_empty(),
             "missing: {missing:?}; not used: {unused:?}"
         );
+        let calls = fleet.env.oracle().journal(0).await?;
+        let in_azure = used_actions(&calls, FEDERATED_CLIENT)?;
+        let shipped = BTreeSet::from_iter(shipped_actions("capz")?);
+        ensure!(in_azure == shipped, "used: {in_azure:?}; granted: {shipped:?}");
         fleet.only_reads().await?;
         fleet.stop().await
     });

@@ -1,6 +1,7 @@
 //! Rights on resource groups are enough; none on a subscription is needed.
 
 use anyhow::{Context, Result, ensure};
+use e2e::azure_sim::used::used_actions;
 use e2e::azure_sim::{CPO_CLIENT, HO_CLIENT, Preset, shipped_actions};
 use e2e::hosted_cluster::HostedCluster;
 use e2e::hyperlink::{Hyperlink, Role};
@@ -9,7 +10,6 @@ use e2e::{TestEnv, scenario};
 use serde_json::{Value, json};
 
 use crate::SOON;
-use crate::used::used_actions;
 
 const GROUP: &str = "services-rg";
 

@@ -5,7 +5,6 @@ mod aws;
 mod granted;
 mod groups;
 mod missing;
-mod used;
 mod whole_life;
 
 use std::time::Duration;

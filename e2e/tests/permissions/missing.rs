@@ -2,6 +2,7 @@
 
 use anyhow::{Context, ensure};
 use e2e::azure_sim::Preset;
+use e2e::azure_sim::used::{FRONTEND_JOIN, NETWORK_JOIN, SUBNET_JOIN};
 use e2e::hosted_cluster::{HostedCluster, conditions};
 use e2e::hyperlink::{Hyperlink, Role};
 use e2e::rights::rules;
@@ -13,7 +14,6 @@ use rstest::rstest;
 use serde_json::json;
 
 use crate::SOON;
-use crate::used::{FRONTEND_JOIN, NETWORK_JOIN, SUBNET_JOIN};
 
 /// The journal does not show what a write needs on the resources that it joins, so each right is removed once.
 #[rstest]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
+use e2e::azure_sim::used::used_actions;
 use e2e::azure_sim::{CPO_CLIENT, HO_CLIENT, Preset, shipped_actions};
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE, conditions};
 use e2e::hyperlink::{Hyperlink, Role};
@@ -16,7 +17,6 @@ use serde_json::json;
 
 use crate::SOON;
 use crate::granted::granted_rights;
-use crate::used::used_actions;
 
 /// The Services that publish the host names of API and OAuth.
 const EXTERNAL: [&str; 2] = ["kube-apiserver-private-external", "oauth-private-external"];

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use super::super::{PATIENCE, SOON};
 use super::observer::{Observed, Observer};
 use crate::CapzEnv;
-use crate::azure_sim::Preset;
+use crate::azure_sim::{Preset, shipped_actions};
 use crate::capz_cluster::{CapzCluster, IdentityType, LoadBalancer};
 use crate::capz_controllers::{Capz, Settings};
-use crate::capz_env::{ACTIONS, CAPZ_CLIENT, CERTIFICATE_CLIENT, FEDERATED_CLIENT, SECRET_CLIENT, TENANT, WORKLOAD};
+use crate::capz_env::{CAPZ_CLIENT, CERTIFICATE_CLIENT, FEDERATED_CLIENT, SECRET_CLIENT, TENANT, WORKLOAD};
 use crate::hyperlink::Hyperlink;
 
 const NAMESPACE: &str = "org-bench";
@@ -48,7 +48,8 @@ pub(super) struct Fleet {
 impl Fleet {
     /// Starts a management cluster without workload clusters.
     pub(super) async fn start(preset: Preset, program: &Path) -> Result<Self> {
-        let env = CapzEnv::local_with(preset, change).await?;
+        let shipped = shipped_actions("capz")?;
+        let env = CapzEnv::local_with(preset, |seed| change(seed, &shipped)).await?;
         let management = CapzCluster::management(NAMESPACE, MANAGEMENT, LoadBalancer::Internal);
         let capz = Capz::start(&env, &[NAMESPACE], Settings::FORK).await?;
         management.create(&env).await?;
@@ -167,9 +168,9 @@ impl Fleet {
     }
 }
 
-/// Adds the subscriptions and what the identities may do there. Every operation takes as long as most of its kind, and
+/// Adds the subscriptions and what the identities may do there, `shipped` for Hyperlink's. Every operation takes as long as most of its kind, and
 /// Azure's request limits of one subscription do not count: CAPZ's part is not measured.
-fn change(seed: &mut Value) {
+fn change(seed: &mut Value, shipped: &[String]) {
     let mut add = |list: &str, item: Value| {
         if let Some(all) = seed[list].as_array_mut() {
             all.push(item);
@@ -177,10 +178,10 @@ fn change(seed: &mut Value) {
     };
     for (id, _) in SUBSCRIPTIONS.iter().filter(|(id, _)| *id != WORKLOAD) {
         add("subscriptions", json!({"id": id, "tenant": TENANT}));
-        let role = |client: &str, actions: &[&str]| json!({"object_id": client, "scope": format!("/subscriptions/{id}"), "actions": actions});
-        add("roles", role(CAPZ_CLIENT, &["*"]));
+        let role = |client: &str, actions: &[String]| json!({"object_id": client, "scope": format!("/subscriptions/{id}"), "actions": actions});
+        add("roles", role(CAPZ_CLIENT, &["*".to_owned()]));
         for reader in READERS {
-            add("roles", role(reader, &ACTIONS));
+            add("roles", role(reader, shipped));
         }
     }
     for subscription in seed["subscriptions"].as_array_mut().into_iter().flatten() {
