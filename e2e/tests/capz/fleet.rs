@@ -12,7 +12,7 @@ use e2e::{CapzEnv, eventually, roles};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{SOON, becomes_true};
 
@@ -45,6 +45,7 @@ impl Fleet {
         for cluster in &clusters {
             this.is_connected(cluster).await?;
         }
+        hyperlink.ready(SOON).await?;
         Ok((this, clusters, hyperlink))
     }
 
@@ -53,12 +54,24 @@ impl Fleet {
         Self::beside(Settings::FORK, load_balancer).await
     }
 
-    /// Likewise, with an edition of CAPZ.
+    /// Starts everybody with a private management cluster, for workload clusters in these namespaces too.
+    pub(crate) async fn across(namespaces: &[&str]) -> Result<Self> {
+        let this = Self::of(Settings::FORK, LoadBalancer::Internal, namespaces).await?;
+        this.create_management().await?;
+        Ok(this)
+    }
+
+    /// Starts everybody before the management cluster is created, with an edition of CAPZ.
     pub(crate) async fn beside(capz: Settings, load_balancer: LoadBalancer) -> Result<Self> {
+        Self::of(capz, load_balancer, &[]).await
+    }
+
+    async fn of(capz: Settings, load_balancer: LoadBalancer, more: &[&str]) -> Result<Self> {
+        let namespaces = [&[NAMESPACE], more].concat();
         let env = CapzEnv::local(Preset::Fast).await?;
         let management = CapzCluster::management(NAMESPACE, "mc", load_balancer);
-        let capz = Capz::start(&env, &[NAMESPACE], capz).await?;
-        let dns = DnsOperator::start(&env, &management, &[NAMESPACE]).await?;
+        let capz = Capz::start(&env, &namespaces, capz).await?;
+        let dns = DnsOperator::start(&env, &management, &namespaces).await?;
         Ok(Self {
             capz,
             dns,
@@ -70,6 +83,12 @@ impl Fleet {
     pub(crate) async fn create_management(&self) -> Result<()> {
         self.management.create(&self.env).await?;
         self.management.create_gateway(&self.env, &[WORKLOAD]).await
+    }
+
+    /// Creates a namespace before its clusters, so that rights can be granted there.
+    pub(crate) async fn create_namespace(&self, name: &str) -> Result<()> {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        self.env.apply_yaml(&namespace.to_string()).await.map(drop)
     }
 
     pub(crate) async fn hyperlink(&self, name: &str) -> Result<Hyperlink> {
@@ -110,6 +129,18 @@ impl Fleet {
         let object = self.management.get(&self.env).await?;
         let text = object.annotations().get(LEDGER).context("no ledger")?;
         Ok(serde_json::from_str(text)?)
+    }
+
+    /// An entry of the management cluster, as its AzureCluster has it.
+    pub(crate) async fn entry_text(&self, name: &str) -> Result<String> {
+        let object = self.management.get(&self.env).await?;
+        let subnets = object.data["spec"]["networkSpec"]["subnets"].as_array();
+        let mut entries = subnets.into_iter().flatten().flat_map(|subnet| {
+            let entries = subnet["privateEndpoints"].as_array();
+            entries.into_iter().flatten()
+        });
+        let found = entries.find(|entry| entry["name"] == name);
+        found.map(Value::to_string).with_context(|| format!("no entry {name}"))
     }
 
     /// Waits until the management cluster has exactly these entries, and those of the ledger.

@@ -10,6 +10,7 @@ mod dropped;
 mod environment;
 mod fleet;
 mod gates;
+mod isolation;
 mod killed;
 mod kubeadm;
 mod lives;

@@ -88,7 +88,7 @@ async fn waits_for(hyperlink: &Hyperlink, holder: &str) -> Result<()> {
 }
 
 /// Fails as soon as a path does not lead.
-async fn always_reachable(fleet: &Fleet, clusters: &[CapzCluster]) -> Result<()> {
+pub(crate) async fn always_reachable(fleet: &Fleet, clusters: &[CapzCluster]) -> Result<()> {
     loop {
         for cluster in clusters {
             for (vnet, host) in [
