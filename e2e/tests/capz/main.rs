@@ -15,6 +15,7 @@ mod killed;
 mod kubeadm;
 mod lives;
 mod management_cluster;
+mod namespaces;
 mod plan;
 mod provider_configs;
 mod rights;
