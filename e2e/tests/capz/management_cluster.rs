@@ -39,6 +39,48 @@ fn management_cluster_that_appears_is_served_at_once() {
     });
 }
 
+/// The addresses that a cluster publishes.
+async fn addresses(fleet: &Fleet, cluster: &CapzCluster) -> Result<[Option<String>; 2]> {
+    let object = cluster.get(&fleet.env).await?;
+    Ok([API_SERVER_IP, MANAGEMENT_INGRESS_IP].map(|name| object.annotations().get(name).cloned()))
+}
+
+#[test]
+fn management_cluster_that_is_gone_or_renamed_is_missed() {
+    scenario(async {
+        let (fleet, [stays, ends], hyperlink) = Fleet::serving(["stays", "ends"]).await?;
+        let env = &fleet.env;
+        let mut before = Vec::new();
+        for cluster in [&stays, &ends] {
+            let found = addresses(&fleet, cluster).await?;
+            ensure!(found.iter().all(Option::is_some), "{found:?}");
+            before.push(found);
+        }
+        fleet.management.delete(env, SOON).await?;
+        let renamed = CapzCluster::management(NAMESPACE, "renamed", LoadBalancer::Internal);
+        renamed.create(env).await?;
+        for cluster in [&stays, &ends, &renamed] {
+            has_reason(&fleet, cluster, "ManagementClusterMissing").await?;
+        }
+        for (cluster, before) in [&stays, &ends].into_iter().zip(&before) {
+            let after = addresses(&fleet, cluster).await?;
+            ensure!(after == *before, "{after:?} is not {before:?}");
+        }
+        ensure!(renamed.entry_names(env).await?.is_empty(), "it is served as one");
+        ends.delete(env, SOON).await?;
+        renamed.delete(env, SOON).await?;
+
+        fleet.management.create_objects(env).await?;
+        fleet.is_connected(&stays).await?;
+        fleet.has_entries(&[entry(&stays)]).await?;
+        stays.delete(env, SOON).await?;
+        fleet.has_entries(&[]).await?;
+        hyperlink.process().check()?;
+        hyperlink.stop().await?;
+        fleet.stop().await
+    });
+}
+
 #[test]
 fn public_management_cluster_has_no_way_to_its_gateway() {
     scenario(async {
