@@ -14,12 +14,12 @@ const GATEWAY_FRONTEND: &str = "gateway";
 
 impl CapzCluster {
     /// Creates its network and load balancer in Azure, and all its objects. A cluster of a resource group that exists
-    /// adds its network to it.
+    /// adds its network to it. Returns its AzureCluster as it was created.
     ///
     /// # Errors
     ///
     /// The simulator or the API server refuses.
-    pub async fn create(&self, env: &CapzEnv) -> Result<()> {
+    pub async fn create(&self, env: &CapzEnv) -> Result<DynamicObject> {
         self.create_resources(env).await?;
         self.create_objects(env).await
     }
@@ -42,22 +42,22 @@ impl CapzCluster {
     }
 
     /// Creates its namespace, identity, Cluster, AzureCluster and KubeadmControlPlane; and the template of its
-    /// machines, where Cluster API's own CRDs are on this machine.
+    /// machines, where Cluster API's own CRDs are on this machine. Returns the AzureCluster as it was created.
     ///
     /// # Errors
     ///
     /// The API server refuses.
-    pub async fn create_objects(&self, env: &CapzEnv) -> Result<()> {
+    pub async fn create_objects(&self, env: &CapzEnv) -> Result<DynamicObject> {
         if self.identity_of == self.name {
             self.create_identity(env).await?;
         }
         let owner = self.create_cluster(env).await?;
-        env.apply_yaml(&self.azure_cluster(&owner).to_string()).await?;
+        let created = env.apply_yaml(&self.azure_cluster(&owner).to_string()).await?;
         if crds::capi::are_real() {
             env.apply_yaml(&self.machine_template().to_string()).await?;
         }
         env.apply_yaml(&self.control_plane(&owner).to_string()).await?;
-        Ok(())
+        created.into_iter().next().context("no AzureCluster was created")
     }
 
     /// Creates its namespace, and its identity alone.

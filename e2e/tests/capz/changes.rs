@@ -64,13 +64,13 @@ fn cluster_ends_though_all_it_needs_is_gone_before() {
 }
 
 /// The links of a cluster as its AzureCluster has them.
-async fn links(fleet: &Fleet, cluster: &CapzCluster) -> Result<Vec<Value>> {
+pub(crate) async fn links(fleet: &Fleet, cluster: &CapzCluster) -> Result<Vec<Value>> {
     let spec = cluster.get(&fleet.env).await?.data["spec"].clone();
     let links = spec["networkSpec"]["apiServerLB"]["privateLinks"].as_array();
     Ok(links.context("no links")?.clone())
 }
 
-async fn set_links(fleet: &Fleet, cluster: &CapzCluster, links: &[Value]) -> Result<()> {
+pub(crate) async fn set_links(fleet: &Fleet, cluster: &CapzCluster, links: &[Value]) -> Result<()> {
     let patch = json!({"spec": {"networkSpec": {"apiServerLB": {"privateLinks": links}}}});
     cluster.patch(&fleet.env, &patch).await.map(drop)
 }

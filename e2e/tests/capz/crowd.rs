@@ -61,7 +61,11 @@ fn hundreds_of_clusters_take_few_writes() {
             .map(|number| workload(&format!("crowd-{number}"), IdentityType::WorkloadIdentity))
             .collect();
         let created = stream::iter(&clusters).map(|cluster| cluster.create_objects(&fleet.env));
-        created.buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+        created
+            .buffer_unordered(AT_ONCE)
+            .map_ok(drop)
+            .try_collect::<()>()
+            .await?;
         let hyperlink = fleet.hyperlink("first").await?;
         have_reason(&fleet, &["LinksNotReady"]).await?;
 

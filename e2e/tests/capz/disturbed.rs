@@ -4,15 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
-use e2e::capz_cluster::{CapzCluster, IdentityType};
-use e2e::capz_controllers::CONDITION;
+use e2e::capz_cluster::{CapzCluster, IdentityType, NODE_SUBNET};
+use e2e::capz_controllers::{API_SERVER_IP, CONDITION, upgrade};
+use e2e::capz_env::MANAGEMENT;
 use e2e::hyperlink::Hyperlink;
 use e2e::random::{Random, seed};
 use e2e::{eventually, scenario};
 use kube::api::DynamicObject;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::SOON;
+use crate::bad_input::has_reason;
+use crate::changes::{links, set_links};
 use crate::fleet::{Fleet, entry, gateway, workload};
 
 /// How many things happen.
@@ -29,10 +32,17 @@ struct Disturbed {
     hyperlink: Option<Hyperlink>,
     alive: BTreeMap<usize, CapzCluster>,
     created: usize,
-    /// The entries of clusters that were gone when CAPZ, by what it had read before, wrote them again: nobody's.
-    leaked: BTreeSet<String>,
+    /// The management cluster's spec, as others have it.
+    foreign: Value,
+    /// That of each cluster that is alive, without what CAPZ adds in its own time.
+    foreign_of: BTreeMap<usize, Value>,
+    /// The clusters whose link the management cluster may not use.
+    forbidden: BTreeSet<usize>,
     gone: BTreeSet<String>,
+    /// How many entries of clusters that were gone CAPZ has written again, by what it had read before.
+    brought_back: usize,
     lives: usize,
+    upgrades: usize,
 }
 
 impl Disturbed {
@@ -43,11 +53,16 @@ impl Disturbed {
             hyperlink: None,
             alive: BTreeMap::new(),
             created: 0,
-            leaked: BTreeSet::new(),
+            foreign: Value::Null,
+            foreign_of: BTreeMap::new(),
+            forbidden: BTreeSet::new(),
+            upgrades: 0,
             gone: BTreeSet::new(),
+            brought_back: 0,
             lives: 0,
         };
         this.fleet.add_foreign_entry(THEIRS).await?;
+        this.foreign = foreign_part(&this.fleet.management.get(&this.fleet.env).await?);
         this.restart().await?;
         Ok(this)
     }
@@ -70,7 +85,7 @@ impl Disturbed {
             .one_of(&numbers)
             .map(|number| (*number, self.alive[number].clone()));
         let (most, fewest) = CLUSTERS;
-        Ok(match (self.random.below(10), picked) {
+        Ok(match (self.random.below(12), picked) {
             (0, _) => {
                 self.restart().await?;
                 "killed".to_owned()
@@ -78,14 +93,15 @@ impl Disturbed {
             (1 | 2, _) if self.alive.len() < most => self.create().await?,
             (3, Some((number, cluster))) if self.alive.len() > fewest => {
                 self.alive.remove(&number);
+                self.foreign_of.remove(&number);
+                self.forbidden.remove(&number);
                 self.delete(&cluster).await?
             }
             (4 | 5, Some((_, cluster))) => self.drop_entry(&cluster).await?,
             (6..=8, Some((_, cluster))) => self.write_outdated(&cluster).await?,
-            (_, Some((_, cluster))) => {
-                self.has_entry(&cluster).await?;
-                format!("{} has its entry", cluster.name())
-            }
+            (9, Some(_)) => self.upgrade().await?,
+            (10, Some((number, cluster))) => self.change_links(number, &cluster).await?,
+            (_, Some((number, cluster))) => self.has_entry_or_not(number, &cluster).await?,
             (_, None) => self.create().await?,
         })
     }
@@ -97,7 +113,8 @@ impl Disturbed {
             IdentityType::ServicePrincipal
         };
         let cluster = workload(&format!("wc-{}", self.created), identity);
-        cluster.create(&self.fleet.env).await?;
+        let created = cluster.create(&self.fleet.env).await?;
+        self.foreign_of.insert(self.created, foreign_part(&created));
         let what = format!("{} created", cluster.name());
         self.alive.insert(self.created, cluster);
         self.created += 1;
@@ -141,48 +158,138 @@ impl Disturbed {
                 format!("subnets of {}", cluster.name())
             }
             _ => {
-                capz.rewrite_subnets(management, stale_by).await?;
-                let names = management.entry_names(env).await?;
-                self.leaked = names.into_iter().filter(|name| self.gone.contains(name)).collect();
+                let rewritten = capz.rewrite_subnets(management, stale_by).await?;
+                self.foreign = foreign_part(&rewritten);
+                let brought_back = management.entry_names(env).await?;
+                self.brought_back += brought_back.iter().filter(|name| self.gone.contains(*name)).count();
                 "subnets of the management cluster".to_owned()
             }
         };
         Ok(format!("{what} written as they were {stale_by} writes before"))
     }
 
-    async fn has_entry(&self, cluster: &CapzCluster) -> Result<()> {
-        eventually("its entry is there", SOON, || async {
-            let names = self.fleet.management.entry_names(&self.fleet.env).await?;
-            ensure!(names.contains(&entry(cluster)), "{names:?}");
-            Ok(())
-        })
-        .await
+    /// Helm replaces the subnets of the management cluster, with another route table each time. Its chart has the entry
+    /// of the person and no other.
+    async fn upgrade(&mut self) -> Result<String> {
+        self.upgrades += 1;
+        let table = format!("helm-{}", self.upgrades);
+        let mut subnets = self.foreign["networkSpec"]["subnets"].clone();
+        let mut all = subnets.as_array_mut().into_iter().flatten();
+        let nodes = all.find(|subnet| subnet["name"] == NODE_SUBNET);
+        nodes.context("no subnet of nodes")?["routeTable"] = json!({"name": table});
+        let Fleet { management, env, .. } = &self.fleet;
+        let upgraded = upgrade(env, management, &subnets).await?;
+        self.foreign["networkSpec"]["subnets"] = subnets;
+        let found = foreign_part(&upgraded);
+        ensure!(found == self.foreign, "{found} is not {}", self.foreign);
+        Ok(format!("upgrade to {table}"))
     }
 
-    /// The end: every cluster that is alive is connected, and there is nothing else.
+    /// The owner of a cluster forbids the management cluster the use of its link, or allows it again.
+    async fn change_links(&mut self, number: usize, cluster: &CapzCluster) -> Result<String> {
+        let is_allowed = self.forbidden.remove(&number);
+        if !is_allowed {
+            self.forbidden.insert(number);
+        }
+        let subscriptions: &[&str] = if is_allowed { &[MANAGEMENT] } else { &[] };
+        let mut links = links(&self.fleet, cluster).await?;
+        for link in &mut links {
+            link["allowedSubscriptions"] = json!(subscriptions);
+            link["autoApprovedSubscriptions"] = json!(subscriptions);
+        }
+        set_links(&self.fleet, cluster, &links).await?;
+        let foreign = self.foreign_of.get_mut(&number).context("an unknown cluster")?;
+        foreign["networkSpec"]["apiServerLB"]["privateLinks"] = links.into();
+        let verb = if is_allowed { "allows" } else { "forbids" };
+        Ok(format!("{} {verb} its link", cluster.name()))
+    }
+
+    async fn has_entry_or_not(&self, number: usize, cluster: &CapzCluster) -> Result<String> {
+        let (name, is_desired) = (entry(cluster), !self.forbidden.contains(&number));
+        let word = if is_desired { "has" } else { "has not" };
+        let what = format!("{} {word} its entry", cluster.name());
+        eventually(&what, SOON, || async {
+            let names = self.fleet.management.entry_names(&self.fleet.env).await?;
+            ensure!(names.contains(&name) == is_desired, "{names:?}");
+            Ok(())
+        })
+        .await?;
+        Ok(what)
+    }
+
+    /// The end: every cluster that is alive is connected, as far as it allows that, and there is nothing else.
     async fn is_in_order(&self) -> Result<()> {
-        let alive: Vec<_> = self.alive.values().map(entry).collect();
-        let others: Vec<_> = self.leaked.iter().cloned().chain([THEIRS.to_owned()]).collect();
-        self.fleet.has_entries_and(&alive, &others).await?;
-        for cluster in self.alive.values() {
-            self.fleet.is_connected(cluster).await?;
+        let is_allowed = |number: &usize| !self.forbidden.contains(number);
+        let allowed = self.alive.iter().filter(|(number, _)| is_allowed(number));
+        let entries: Vec<_> = allowed.map(|(_, cluster)| entry(cluster)).collect();
+        // What an old write of CAPZ has brought back of clusters that are gone is gone again.
+        let others = [THEIRS.to_owned()];
+        self.fleet.has_entries_and(&entries, &others).await?;
+        for (number, cluster) in &self.alive {
+            if is_allowed(number) {
+                self.fleet.is_connected(cluster).await?;
+            } else {
+                self.is_without_link(cluster).await?;
+            }
             let conditions = cluster.conditions(&self.fleet.env, CONDITION).await?;
             ensure!(conditions.len() == 1, "{conditions:?}");
         }
-        self.fleet.has_entries_and(&alive, &others).await?;
+        self.fleet.has_entries_and(&entries, &others).await?;
+        self.is_foreign_part_kept().await?;
         self.fleet.only_reads().await
+    }
+
+    /// The way to the gateway is there, and nothing of the way to the API server.
+    async fn is_without_link(&self, cluster: &CapzCluster) -> Result<()> {
+        let Fleet { management, env, .. } = &self.fleet;
+        has_reason(&self.fleet, cluster, "LinksNotAllowed").await?;
+        let address = cluster.annotation(env, API_SERVER_IP).await?;
+        ensure!(address.is_none(), "{address:?}");
+        let host = management.gateway_host();
+        self.fleet.is_reachable(&cluster.vnet(), &host).await
+    }
+
+    /// What others have written stands, in the management cluster and in all clusters.
+    async fn is_foreign_part_kept(&self) -> Result<()> {
+        let Fleet { management, env, .. } = &self.fleet;
+        let found = foreign_part(&management.get(env).await?);
+        ensure!(found == self.foreign, "{found} is not {}", self.foreign);
+        for (number, cluster) in &self.alive {
+            let found = without_ids(foreign_part(&cluster.get(env).await?));
+            let expected = self.foreign_of.get(number).context("an unknown cluster")?;
+            ensure!(found == *expected, "{}: {found} is not {expected}", cluster.name());
+        }
+        Ok(())
     }
 }
 
-/// A cluster's spec without the entries of workload clusters.
-fn foreign_part(object: &DynamicObject) -> String {
+/// The subnets of a spec.
+fn subnets(spec: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let subnets = spec["networkSpec"]["subnets"].as_array_mut();
+    subnets.into_iter().flatten()
+}
+
+/// A cluster's spec without the entries of Hyperlink.
+fn foreign_part(object: &DynamicObject) -> Value {
     let mut spec = object.data["spec"].clone();
-    for subnet in spec["networkSpec"]["subnets"].as_array_mut().into_iter().flatten() {
-        if let Some(entries) = subnet.get_mut("privateEndpoints").and_then(Value::as_array_mut) {
+    for subnet in subnets(&mut spec).filter_map(Value::as_object_mut) {
+        let entries = subnet.get_mut("privateEndpoints").and_then(Value::as_array_mut);
+        let is_empty = entries.is_some_and(|entries| {
             entries.retain(|entry| entry["name"] == THEIRS);
+            entries.is_empty()
+        });
+        if is_empty {
+            subnet.remove("privateEndpoints");
         }
     }
-    spec.to_string()
+    spec
+}
+
+fn without_ids(mut spec: Value) -> Value {
+    for subnet in subnets(&mut spec).filter_map(Value::as_object_mut) {
+        subnet.remove("id");
+    }
+    spec
 }
 
 #[test]
@@ -190,7 +297,6 @@ fn disturbed_lives_end_as_the_rules_have_it() {
     let seed = seed();
     scenario(async {
         let mut disturbed = Disturbed::start(seed).await?;
-        let before = foreign_part(&disturbed.fleet.management.get(&disturbed.fleet.env).await?);
         for number in 0..STEPS {
             let what = disturbed.step().await;
             let what = what.with_context(|| format!("step {number} of E2E_SEED={seed}"))?;
@@ -198,12 +304,15 @@ fn disturbed_lives_end_as_the_rules_have_it() {
         }
         let end = disturbed.is_in_order().await;
         end.with_context(|| format!("the end of E2E_SEED={seed}"))?;
-        let after = foreign_part(&disturbed.fleet.management.get(&disturbed.fleet.env).await?);
-        ensure!(after == before, "{after} is not {before}");
-        ensure!(
-            disturbed.lives > 1 && !disturbed.gone.is_empty(),
-            "too little has happened"
+        let Disturbed {
+            lives, upgrades, gone, ..
+        } = &disturbed;
+        println!(
+            "entries of clusters that were gone written again: {}",
+            disturbed.brought_back
         );
+        let has_happened = *lives > 1 && *upgrades > 0 && !gone.is_empty();
+        ensure!(has_happened, "too little has happened");
         disturbed.hyperlink.take().context("no process")?.stop().await?;
         disturbed.fleet.stop().await
     });

@@ -124,6 +124,7 @@ impl Fleet {
         let objects = clusters.iter().map(|cluster| cluster.create_objects(&self.env));
         stream::iter(objects)
             .buffer_unordered(AT_ONCE)
+            .map_ok(drop)
             .try_collect::<()>()
             .await
     }
@@ -168,8 +169,8 @@ impl Fleet {
     }
 }
 
-/// Adds the subscriptions and what the identities may do there, `shipped` for Hyperlink's. Every operation takes as long as most of its kind, and
-/// Azure's request limits of one subscription do not count: CAPZ's part is not measured.
+/// Adds the subscriptions and what the identities may do there, `shipped` for Hyperlink's. Every operation takes as
+/// long as most of its kind, and Azure's request limits of one subscription do not count: CAPZ's part is not measured.
 fn change(seed: &mut Value, shipped: &[String]) {
     let mut add = |list: &str, item: Value| {
         if let Some(all) = seed[list].as_array_mut() {
