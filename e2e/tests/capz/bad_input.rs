@@ -1,13 +1,16 @@
 //! Objects that are not as they should be: each has one clear condition, is served once it is corrected, and harms no
 //! other cluster.
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
 use e2e::capz_cluster::{CapzCluster, IdentityType, LoadBalancer, PrivateLink};
-use e2e::capz_controllers::CONDITION;
-use e2e::capz_env::{MANAGEMENT, TENANT, WORKLOAD};
+use e2e::capz_controllers::{CONDITION, MANAGEMENT_INGRESS_IP};
+use e2e::capz_env::{MANAGEMENT, SECRET, TENANT, WORKLOAD};
 use e2e::{eventually, scenario};
 use futures::future::try_join_all;
-use kube::api::Patch;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, Patch};
 use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, NAMESPACE, entry, workload};
@@ -86,7 +89,12 @@ impl Faulty {
 
 /// Waits until a cluster has exactly one condition of the role, which is False for this reason.
 pub(crate) async fn has_reason(fleet: &Fleet, cluster: &CapzCluster, reason: &str) -> Result<()> {
-    eventually(&format!("{} shows {reason}", cluster.name()), SOON, || async {
+    has_reason_within(fleet, cluster, reason, SOON).await.map(drop)
+}
+
+/// Likewise, within this time; returns the message.
+async fn has_reason_within(fleet: &Fleet, cluster: &CapzCluster, reason: &str, time: Duration) -> Result<String> {
+    eventually(&format!("{} shows {reason}", cluster.name()), time, || async {
         let found = cluster.conditions(&fleet.env, CONDITION).await?;
         let [condition] = &found[..] else {
             anyhow::bail!("{found:?}");
@@ -97,7 +105,7 @@ pub(crate) async fn has_reason(fleet: &Fleet, cluster: &CapzCluster, reason: &st
         );
         let message = condition["message"].as_str().unwrap_or_default();
         ensure!(!message.is_empty() && message.len() < 400, "{condition}");
-        Ok(())
+        Ok(message.to_owned())
     })
     .await
 }
@@ -219,6 +227,91 @@ fn each_fault_of_a_cluster_is_reported_until_corrected() {
         fleet.is_connected(&good).await?;
         fleet.only_reads().await?;
         hyperlink.process().check()?;
+        hyperlink.stop().await?;
+        fleet.stop().await
+    });
+}
+
+/// The longest time until a cluster that was connected shows that Azure does not accept its identity any more: reads
+/// have to fail for two minutes.
+const LASTING: Duration = Duration::from_secs(210);
+
+/// Replaces what the Secret of a cluster's identity holds.
+async fn replace_secret(fleet: &Fleet, cluster: &CapzCluster, key: &str, text: &str) -> Result<()> {
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+        "metadata": {"namespace": NAMESPACE, "name": cluster.secret_name()}, "stringData": {key: text}});
+    let secret: Secret = serde_json::from_value(secret)?;
+    let secrets: Api<Secret> = Api::namespaced(fleet.env.client()?, NAMESPACE);
+    secrets
+        .replace(&cluster.secret_name(), &Default::default(), &secret)
+        .await?;
+    Ok(())
+}
+
+/// Replaces the Secrets of these clusters by the right ones, and waits until each is connected.
+async fn correct_secrets(fleet: &Fleet, clusters: [(&CapzCluster, &str); 2]) -> Result<()> {
+    for (cluster, right) in clusters {
+        replace_secret(fleet, cluster, "clientSecret", right).await?;
+    }
+    for (cluster, _) in clusters {
+        fleet.is_connected(cluster).await?;
+    }
+    Ok(())
+}
+
+#[test]
+fn each_fault_of_a_secret_is_reported_until_corrected() {
+    scenario(async {
+        let fleet = Fleet::start().await?;
+        let keyless = workload("keyless", IdentityType::ServicePrincipal);
+        let junk = workload("junk", IdentityType::ServicePrincipalCertificate);
+        for cluster in [&keyless, &junk] {
+            cluster.create(&fleet.env).await?;
+        }
+        replace_secret(&fleet, &keyless, "another", SECRET).await?;
+        replace_secret(&fleet, &junk, "clientSecret", "-----BEGIN JUNK-----").await?;
+        let hyperlink = fleet.hyperlink("first").await?;
+        let message = has_reason_within(&fleet, &keyless, "IdentityMissing", SOON).await?;
+        let named = format!("Secret {NAMESPACE}/keyless-identity has no key clientSecret");
+        ensure!(message == named, "{message}");
+        let message = has_reason_within(&fleet, &junk, "AzureDenied", SOON).await?;
+        ensure!(message.contains("TokenRefused"), "{message}");
+        let right = [(&keyless, SECRET), (&junk, fleet.env.certificate())];
+        correct_secrets(&fleet, right).await?;
+        hyperlink.process().check()?;
+        hyperlink.stop().await?;
+        fleet.stop().await
+    });
+}
+
+#[test]
+fn secret_that_turns_wrong_in_use_is_reported_until_corrected() {
+    scenario(async {
+        let fleet = Fleet::start().await?;
+        let (secret, keyless) = (
+            workload("secret", IdentityType::ServicePrincipal),
+            workload("certificate", IdentityType::ServicePrincipalCertificate),
+        );
+        let good = workload("good", IdentityType::WorkloadIdentity);
+        for cluster in [&secret, &keyless, &good] {
+            cluster.create(&fleet.env).await?;
+        }
+        let hyperlink = fleet.hyperlink("first").await?;
+        for cluster in [&secret, &keyless, &good] {
+            fleet.is_connected(cluster).await?;
+        }
+        replace_secret(&fleet, &secret, "clientSecret", "wrong").await?;
+        replace_secret(&fleet, &keyless, "another", fleet.env.certificate()).await?;
+        has_reason(&fleet, &keyless, "IdentityMissing").await?;
+        let message = has_reason_within(&fleet, &secret, "AzureDenied", LASTING).await?;
+        ensure!(message.contains("TokenRefused"), "{message}");
+        becomes_true(&fleet.env, &good, CONDITION).await?;
+        for cluster in [&secret, &keyless] {
+            let address = cluster.annotation(&fleet.env, MANAGEMENT_INGRESS_IP).await?;
+            ensure!(address.is_some(), "an address is removed that is in use");
+        }
+        let right = [(&secret, SECRET), (&keyless, fleet.env.certificate())];
+        correct_secrets(&fleet, right).await?;
         hyperlink.stop().await?;
         fleet.stop().await
     });
