@@ -1,5 +1,7 @@
 //! New control planes wait for the gates of their AzureCluster, before the real manager of kubeadm control planes.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use e2e::azure_sim::Preset;
 use e2e::capz_cluster::{CapzCluster, LoadBalancer};
@@ -8,14 +10,18 @@ use e2e::hyperlink::Hyperlink;
 use e2e::{CapzEnv, crds, eventually, scenario};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
-use kube::api::{Api, Patch};
+use kube::api::{Api, DynamicObject, ListParams, Patch};
+use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
+use crate::kubeadm::shows_pause;
 use crate::{SOON, has_event};
 
 const NAMESPACE: &str = "gates";
 pub(crate) const PAUSED: &str = "cluster.x-k8s.io/paused";
 const PAUSED_HERE: &str = "hyperlink.hypershift.openshift.io/capz-paused";
+/// Within this time, a control plane begins once its gates are open.
+const BEGINS: Duration = Duration::from_secs(10);
 pub(crate) const GATES: [(&str, &str); 1] = [("azure-cluster-gates", "VNetReady,SubnetsReady")];
 
 /// Waits until a control plane has just these annotations of a pause.
@@ -35,6 +41,32 @@ pub(crate) async fn is_paused(
     .await
 }
 
+/// What the manager of kubeadm control planes has made for a cluster.
+async fn made(env: &CapzEnv, cluster: &CapzCluster) -> Result<Vec<String>> {
+    let client = env.client()?;
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), NAMESPACE);
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("cluster.x-k8s.io", "v1beta2", "Machine"));
+    let machines: Api<DynamicObject> = Api::namespaced_with(client, NAMESPACE, &kind);
+    let authority = secrets.get_opt(&format!("{}-ca", cluster.name())).await?;
+    let own = ListParams::default().labels(&format!("cluster.x-k8s.io/cluster-name={}", cluster.name()));
+    let machines = machines.list(&own).await?.items;
+    let names = authority.map(|secret| secret.name_any()).into_iter();
+    Ok(names.chain(machines.iter().map(ResourceExt::name_any)).collect())
+}
+
+/// Two new control planes: one that is held for its gates from its creation on, and one that a person has paused.
+async fn paused_from_the_start(env: &CapzEnv) -> Result<[CapzCluster; 2]> {
+    let held = json!({"metadata": {"annotations": {PAUSED: "true", PAUSED_HERE: "new"}}});
+    let theirs = json!({"metadata": {"annotations": {PAUSED: "true"}}});
+    let both = [("gated", held), ("foreign", theirs)]
+        .map(|(name, patch)| CapzCluster::workload(NAMESPACE, name, LoadBalancer::Internal).with_control_plane(patch));
+    for cluster in &both {
+        cluster.create_objects(env).await?;
+        cluster.set_provisioned(env).await?;
+    }
+    Ok(both)
+}
+
 #[test]
 fn control_plane_begins_when_its_gates_are_open() {
     scenario(async {
@@ -46,47 +78,35 @@ fn control_plane_begins_when_its_gates_are_open() {
         let management = CapzCluster::management(NAMESPACE, "mc", LoadBalancer::Internal);
         management.create(&env).await?;
         let hyperlink = Hyperlink::start_capz(&env, &management, &[NAMESPACE], "first", &GATES).await?;
-        let held = json!({"metadata": {"annotations": {PAUSED: "true", PAUSED_HERE: "new"}}});
-        let gated = CapzCluster::workload(NAMESPACE, "gated", LoadBalancer::Internal).with_control_plane(held);
-        let theirs = json!({"metadata": {"annotations": {PAUSED: "true"}}});
-        let foreign = CapzCluster::workload(NAMESPACE, "foreign", LoadBalancer::Internal).with_control_plane(theirs);
-        for cluster in [&gated, &foreign] {
-            cluster.create_objects(&env).await?;
-            cluster.set_provisioned(&env).await?;
-        }
+        let [gated, foreign] = paused_from_the_start(&env).await?;
         is_paused(&env, &gated, Some("true"), Some("VNetReady,SubnetsReady")).await?;
         let manager = KubeadmManager::start(&env, NAMESPACE).await?;
         gated
             .set_conditions(&env, &[("VNetReady", "True"), ("SubnetsReady", "False")])
             .await?;
         is_paused(&env, &gated, Some("true"), Some("SubnetsReady")).await?;
-        let secrets: Api<Secret> = Api::namespaced(env.client()?, NAMESPACE);
-        ensure!(
-            secrets.get_opt("gated-ca").await?.is_none(),
-            "it has begun before its gates are open"
-        );
+        for cluster in [&gated, &foreign] {
+            shows_pause(&env, cluster).await?;
+        }
+        let begun = made(&env, &gated).await?;
+        ensure!(begun.is_empty(), "before its gates are open: {begun:?}");
 
         for cluster in [&gated, &foreign] {
             cluster
                 .set_conditions(&env, &[("VNetReady", "True"), ("SubnetsReady", "True")])
                 .await?;
         }
-        is_paused(&env, &gated, None, None).await?;
-        eventually("it begins", SOON, || async {
-            ensure!(
-                secrets.get_opt("gated-ca").await?.is_some(),
-                "{}",
-                manager.process().log_tail()
-            );
+        eventually("it begins", BEGINS, || async {
+            let begun = made(&env, &gated).await?;
+            ensure!(!begun.is_empty(), "{}", manager.process().log_tail());
             Ok(())
         })
         .await?;
+        is_paused(&env, &gated, None, None).await?;
         is_paused(&env, &foreign, Some("true"), None).await?;
         has_event(&env, NAMESPACE, "PauseNotOurs", "somebody else has paused").await?;
-        ensure!(
-            secrets.get_opt("foreign-ca").await?.is_none(),
-            "a person's pause has ended"
-        );
+        let begun = made(&env, &foreign).await?;
+        ensure!(begun.is_empty(), "a person's pause has ended: {begun:?}");
         hyperlink.stop().await
     });
 }
