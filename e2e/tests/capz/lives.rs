@@ -3,10 +3,13 @@
 use anyhow::{Context, Result, ensure};
 use e2e::capz_cluster::{CapzCluster, IdentityType, LoadBalancer};
 use e2e::capz_controllers::{API_SERVER_IP, upgrade};
+use e2e::hyperlink::Hyperlink;
 use e2e::{eventually, scenario};
+use kube::api::Patch;
 use serde_json::{Value, json};
 
-use crate::fleet::{Fleet, NAMESPACE, entry, workload};
+use crate::bad_input::has_reason;
+use crate::fleet::{Fleet, NAMESPACE, entry, gateway, workload};
 use crate::{SOON, has_event, is_gone};
 
 #[test]
@@ -98,6 +101,52 @@ fn entry_that_others_drop_is_back() {
         let repaired = "hyperlink_changes_total{change=\"repaired\",kind=\"private_endpoint_entry\"} 2";
         let (_, page) = hyperlink.page("/metrics").await?;
         ensure!(page.contains(repaired), "{page}");
+        hyperlink.stop().await?;
+        fleet.stop().await
+    });
+}
+
+#[test]
+fn events_alone_connect_a_cluster_and_restore_it() {
+    scenario(async {
+        let fleet = Fleet::without_management(LoadBalancer::Internal).await?;
+        fleet.capz.pause();
+        let cluster = workload("wc", IdentityType::WorkloadIdentity);
+        let nobodys = json!({"spec": {"allowedNamespaces": null}});
+        let refused = workload("refused", IdentityType::WorkloadIdentity).with_identity(nobodys);
+        for cluster in [&cluster, &refused] {
+            cluster.create(&fleet.env).await?;
+        }
+        // Nothing is reconciled again for the sake of time in this test.
+        let seldom = [("resync", "1h")];
+        let hyperlink = Hyperlink::start_capz(&fleet.env, &fleet.management, &[NAMESPACE], "first", &seldom).await?;
+        has_reason(&fleet, &cluster, "ManagementClusterMissing").await?;
+        fleet.create_management().await?;
+        has_reason(&fleet, &cluster, "LinksNotReady").await?;
+        fleet.capz.resume();
+        fleet.is_connected(&cluster).await?;
+
+        has_reason(&fleet, &refused, "IdentityNotAllowed").await?;
+        let allowed = Patch::Merge(json!({"spec": {"allowedNamespaces": {}}}));
+        let identities = refused.identities(&fleet.env.client()?);
+        identities.patch(refused.name(), &Default::default(), &allowed).await?;
+        fleet.is_connected(&refused).await?;
+
+        let (management, both) = (&fleet.management, [entry(&cluster), entry(&refused)]);
+        for entry in &both {
+            management.remove_entry(&fleet.env, entry).await?;
+            fleet.has_entries(&both).await?;
+        }
+        cluster.remove_entry(&fleet.env, &gateway(&cluster, management)).await?;
+        eventually("the entry for the gateway is back", SOON, || async {
+            let entries = cluster.entry_names(&fleet.env).await?;
+            ensure!(entries == [gateway(&cluster, management)], "{entries:?}");
+            Ok(())
+        })
+        .await?;
+        for cluster in [&cluster, &refused] {
+            fleet.is_connected(cluster).await?;
+        }
         hyperlink.stop().await?;
         fleet.stop().await
     });
