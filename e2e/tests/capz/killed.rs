@@ -150,6 +150,18 @@ impl Mortal {
     }
 }
 
+/// Fails unless processes died at the removal of the entry and its record, and not before that at the finalizer's.
+fn ends_in_order(deaths: &[Written]) -> Result<()> {
+    let [finalizer, entry, record, ..] = WRITES;
+    let mut at = Vec::new();
+    for what in [entry, record, finalizer] {
+        let death = deaths.iter().position(|change| change.contains(what));
+        at.push(death.with_context(|| format!("no death at the removal of {what}: {deaths:?}"))?);
+    }
+    ensure!(at.is_sorted(), "the finalizer is removed first: {deaths:?}");
+    Ok(())
+}
+
 #[test]
 fn process_killed_after_each_write_leaves_nothing() {
     scenario(async {
@@ -181,7 +193,7 @@ fn process_killed_after_each_write_leaves_nothing() {
         timeout(PHASE, mortal.lives(Written::is_empty))
             .await
             .context("the deletion")??;
-        ensure!(mortal.deaths.len() > lived, "nothing was written");
+        ends_in_order(&mortal.deaths[lived..])?;
         eventually("it is gone", PHASE, || async {
             let left = azure_clusters.get_opt(cluster.name()).await?;
             ensure!(left.is_none(), "{left:?}");
