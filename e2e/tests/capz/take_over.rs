@@ -3,18 +3,21 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
+use e2e::bench::audit::Audit;
 use e2e::capz_cluster::{CapzCluster, IdentityType, LoadBalancer};
 use e2e::capz_controllers::{
     API_SERVER_IP, CONDITION, Capz, DnsOperator, FINALIZER, LEASE, MANAGEMENT_INGRESS_IP, ReferenceOperator, Settings,
 };
 use e2e::capz_env::{WORKLOAD, situation};
 use e2e::hyperlink::Hyperlink;
-use e2e::{eventually, scenario};
+use e2e::{crds, eventually, scenario};
 use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::DynamicObject;
+use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::fleet::{Fleet, NAMESPACE, entry, workload};
+use crate::fleet::{Fleet, LEDGER, NAMESPACE, entry, workload};
 use crate::{SOON, becomes_true};
 
 /// What begins so is Hyperlink's own.
@@ -65,14 +68,16 @@ fn reference_connects_a_private_cluster_both_ways() {
     });
 }
 
-/// All that two operators must not change of each other's, by cluster.
+/// All that two operators must not change of each other's, by cluster. A spec that is changed and changed back has
+/// another generation.
 async fn state(fleet: &Fleet, clusters: &[CapzCluster]) -> Result<BTreeMap<String, Value>> {
     let mut found = BTreeMap::new();
     for cluster in clusters.iter().chain([&fleet.management]) {
         let object = cluster.get(&fleet.env).await?;
         let mut annotations = object.annotations().clone();
         annotations.retain(|name, _| !name.starts_with(HYPERLINKS));
-        let all = json!({"spec": object.data["spec"], "finalizers": object.finalizers(), "annotations": annotations});
+        let all = json!({"spec": object.data["spec"], "generation": object.metadata.generation,
+            "finalizers": object.finalizers(), "annotations": annotations});
         found.insert(cluster.name().to_owned(), all);
     }
     Ok(found)
@@ -102,15 +107,58 @@ pub(crate) async fn always_reachable(fleet: &Fleet, clusters: &[CapzCluster]) ->
     }
 }
 
+/// Waits until Hyperlink has reconciled each of these workload clusters and the management cluster.
+async fn are_all_reconciled(fleet: &Fleet, hyperlink: &Hyperlink, clusters: &[CapzCluster]) -> Result<()> {
+    let series = "hyperlink_reconcile_total{controller=\"azure_cluster\",result=\"ready\"} ";
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("azure.upbound.io", "v1beta1", "ProviderConfig"));
+    let configs: Api<DynamicObject> = Api::all_with(fleet.env.client()?, &kind);
+    eventually("all clusters are reconciled", SOON, || async {
+        let (_, metrics) = hyperlink.page("/metrics").await?;
+        let count = metrics.lines().find_map(|line| line.strip_prefix(series));
+        let count: usize = count.context("none yet")?.parse()?;
+        ensure!(count > clusters.len(), "{count}");
+        for cluster in clusters.iter().chain([&fleet.management]) {
+            configs.get(cluster.name()).await?;
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Fails unless Hyperlink has written nothing to AzureClusters since then but the ledger and workload clusters' status.
+async fn has_written_the_ledger_alone(fleet: &Fleet, audit: &Audit, clusters: &[CapzCluster]) -> Result<()> {
+    let own = async |cluster: &CapzCluster| {
+        let mut annotations = cluster.get(&fleet.env).await?.annotations().clone();
+        annotations.retain(|name, _| name.starts_with(HYPERLINKS));
+        anyhow::Ok(annotations.into_keys().collect::<Vec<_>>())
+    };
+    for cluster in clusters {
+        let writes = audit.writes_of(cluster.name())?;
+        ensure!(!writes.iter().any(|write| write == "patch azureclusters"), "{writes:?}");
+        let annotations = own(cluster).await?;
+        ensure!(annotations.is_empty(), "{annotations:?}");
+    }
+    let mut writes = audit.writes_of(fleet.management.name())?;
+    writes.retain(|write| write.contains(" azureclusters"));
+    ensure!(writes == ["patch azureclusters"], "{writes:?}");
+    let annotations = own(&fleet.management).await?;
+    ensure!(annotations == [LEDGER], "{annotations:?}");
+    Ok(())
+}
+
 async fn take_over_and_give_back(fleet: &Fleet, reference: &ReferenceOperator, clusters: &[CapzCluster]) -> Result<()> {
     let before = state(fleet, clusters).await?;
+    let audit = Audit::begin(fleet.env.control_plane().audit_log())?;
     let hyperlink = fleet.hyperlink("first").await?;
     waits_for(&hyperlink, "reference-1").await?;
+    let writes = audit.writes()?;
+    ensure!(writes.is_empty(), "while another leads: {writes:?}");
     reference.delete_lease(&fleet.env, NAMESPACE).await?;
     fleet
         .has_entries(&clusters.iter().map(entry).collect::<Vec<_>>())
         .await?;
     hyperlink.ready(SOON).await?;
+    are_all_reconciled(fleet, &hyperlink, clusters).await?;
     for cluster in clusters {
         fleet.is_connected(cluster).await?;
     }
@@ -120,6 +168,7 @@ async fn take_over_and_give_back(fleet: &Fleet, reference: &ReferenceOperator, c
     reference.renew_lease(&fleet.env, NAMESPACE, "reference-2").await?;
     waits_for(&hyperlink, "reference-2").await?;
     hyperlink.stop().await?;
+    has_written_the_ledger_alone(fleet, &audit, clusters).await?;
     for cluster in clusters {
         reference.serve(&fleet.env, cluster).await?;
     }
@@ -132,6 +181,7 @@ async fn take_over_and_give_back(fleet: &Fleet, reference: &ReferenceOperator, c
 fn twenty_clusters_are_taken_over_and_given_back_unchanged() {
     scenario(async {
         let fleet = Fleet::start().await?;
+        crds::serve_provider_configs(&fleet.env.client()?, true).await?;
         let clusters: Vec<_> = (0..20)
             .map(|number| workload(&format!("wc-{number}"), IdentityType::WorkloadIdentity))
             .collect();
