@@ -71,6 +71,23 @@ pub struct Audited {
     response_status: Option<ResponseStatus>,
 }
 
+impl Audited {
+    /// The status with which a role's ServiceAccount was answered, if it asked for this path.
+    pub fn answer(&self, account: &str, path: &str) -> Option<u16> {
+        let asked = self.uri.split('?').next() == Some(path);
+        let own = self.user.username == service_account(account);
+        self.response_status
+            .as_ref()
+            .filter(|_| asked && own)
+            .and_then(|status| status.code)
+    }
+}
+
+/// The name of a role's ServiceAccount in the audit log.
+fn service_account(account: &str) -> String {
+    format!("system:serviceaccount:{}:{account}", roles::NAMESPACE)
+}
+
 #[derive(Deserialize)]
 struct User {
     username: String,
@@ -142,7 +159,7 @@ fn is_discovery(uri: &str) -> bool {
 ///
 /// A request was refused.
 pub fn used_rights(audited: &[Audited], account: &str) -> Result<BTreeSet<Right>> {
-    let account = format!("system:serviceaccount:{}:{account}", roles::NAMESPACE);
+    let account = service_account(account);
     let mut used = BTreeSet::new();
     for request in audited.iter().filter(|request| request.user.username == account) {
         ensure!(

@@ -5,6 +5,7 @@ use e2e::azure_sim::Preset;
 use e2e::capz_cluster::{CapzCluster, LoadBalancer};
 use e2e::capz_env::{FEDERATED_CLIENT, LOCATION, MANAGED_CLIENT, TENANT, WORKLOAD};
 use e2e::hyperlink::Hyperlink;
+use e2e::rights::audit;
 use e2e::{CapzEnv, crds, eventually, scenario};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch};
@@ -18,6 +19,8 @@ const OTHER: &str = "crossplane-two";
 const HOLDER: &str = "hyperlink.hypershift.openshift.io/capz-cluster";
 pub(crate) const FINALIZER: &str = "azure.giantswarm.io/providerconfig";
 const RESYNC: [(&str, &str); 1] = [("resync", "10s")];
+/// With this, only events wake a Cluster.
+const SELDOM: [(&str, &str); 1] = [("resync", "1h")];
 
 fn provider_configs(env: &CapzEnv) -> Result<Api<DynamicObject>> {
     let kind = GroupVersionKind::gvk("azure.upbound.io", "v1beta1", "ProviderConfig");
@@ -138,6 +141,54 @@ fn provider_config_of_another_cluster_is_left_alone() {
     });
 }
 
+/// Waits until Hyperlink has learned, since so many lines of the audit log, that ProviderConfigs are not served.
+async fn are_known_as_not_served(env: &CapzEnv, since: usize) -> Result<()> {
+    let path = "/apis/azure.upbound.io/v1beta1";
+    eventually("Hyperlink knows what is served", SOON, || async {
+        let audited = audit(env.control_plane())?;
+        let mut answers = audited[since..].iter().filter_map(|line| line.answer("capz", path));
+        ensure!(answers.any(|code| code == 404), "it has not asked again");
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn clusters_live_on_while_no_provider_config_is_served() {
+    scenario(async {
+        let (env, management) = environment(true).await?;
+        let [ends, stays, comes] = ["ends", "stays", "comes"].map(|name| workload(NAMESPACE, name));
+        for cluster in [&management, &ends, &stays] {
+            cluster.create_objects(&env).await?;
+        }
+        let hyperlink = Hyperlink::start_capz(&env, &management, &[NAMESPACE], "first", &RESYNC).await?;
+        for cluster in [&ends, &stays] {
+            has_ids(&env, cluster.name(), [FEDERATED_CLIENT, WORKLOAD, TENANT]).await?;
+        }
+        // What the API server does not serve any more is not deleted, and would be there again.
+        let api = provider_configs(&env)?;
+        let since = audit(env.control_plane())?.len();
+        for cluster in [&ends, &stays] {
+            api.delete(cluster.name(), &DeleteParams::default()).await?;
+        }
+        crds::serve_provider_configs(&env.client()?, false).await?;
+        ends.delete(&env, SOON).await?;
+        are_known_as_not_served(&env, since).await?;
+        comes.create_objects(&env).await?;
+
+        crds::serve_provider_configs(&env.client()?, true).await?;
+        for cluster in [&stays, &comes] {
+            has_ids(&env, cluster.name(), [FEDERATED_CLIENT, WORKLOAD, TENANT]).await?;
+        }
+        for cluster in [&stays, &comes] {
+            cluster.delete(&env, SOON).await?;
+            ensure!(api.get_opt(cluster.name()).await?.is_none(), "it stays");
+        }
+        hyperlink.process().check()?;
+        hyperlink.stop().await
+    });
+}
+
 #[test]
 fn managed_cluster_has_the_ids_of_its_secret() {
     scenario(async {
@@ -190,9 +241,7 @@ fn provider_config_follows_its_sources_at_once() {
         for cluster in [&management, &cluster] {
             cluster.create_objects(&env).await?;
         }
-        // Only events wake the Cluster in this test.
-        let seldom = [("resync", "1h")];
-        let hyperlink = Hyperlink::start_capz(&env, &management, &[NAMESPACE], "first", &seldom).await?;
+        let hyperlink = Hyperlink::start_capz(&env, &management, &[NAMESPACE], "first", &SELDOM).await?;
         has_ids(&env, "sources", [FEDERATED_CLIENT, WORKLOAD, TENANT]).await?;
         let another = Patch::Merge(json!({"spec": {"clientID": MANAGED_CLIENT}}));
         let identities = cluster.identities(&env.client()?);
@@ -229,15 +278,22 @@ fn managed_cluster_has_the_ids_of_its_identity() {
         let cluster = workload(NAMESPACE, "aks").with_cluster(json!({"spec": {
             "infrastructureRef": reference("AzureManagedCluster"),
             "controlPlaneRef": reference("AzureManagedControlPlane")}}));
-        let identity = json!({"kind": "AzureClusterIdentity", "name": management.name(), "namespace": NAMESPACE});
+        // Without a namespace it is one of the control plane's.
+        let identity = json!({"kind": "AzureClusterIdentity", "name": management.name()});
         let control_plane = json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
             "kind": "AzureManagedControlPlane", "metadata": {"namespace": NAMESPACE, "name": "aks"},
             "spec": {"version": "1.32.0", "location": LOCATION, "resourceGroupName": "aks",
                 "subscriptionID": WORKLOAD, "identityRef": identity}});
         env.apply_yaml(&control_plane.to_string()).await?;
-        let hyperlink = Hyperlink::start_capz(&env, &management, &[NAMESPACE], "first", &RESYNC).await?;
+        let hyperlink = Hyperlink::start_capz(&env, &management, &[NAMESPACE], "first", &SELDOM).await?;
         cluster.create_cluster(&env).await?;
         has_ids(&env, "aks", [FEDERATED_CLIENT, WORKLOAD, TENANT]).await?;
+        let another = Patch::Merge(json!({"spec": {"clientID": MANAGED_CLIENT}}));
+        let identities = management.identities(&env.client()?);
+        identities
+            .patch(management.name(), &Default::default(), &another)
+            .await?;
+        has_ids(&env, "aks", [MANAGED_CLIENT, WORKLOAD, TENANT]).await?;
         cluster.delete_object(&cluster.clusters(&env.client()?), SOON).await?;
         ensure!(provider_configs(&env)?.get_opt("aks").await?.is_none(), "it stays");
         hyperlink.stop().await

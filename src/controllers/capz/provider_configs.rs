@@ -315,7 +315,7 @@ impl Provider {
             return Ok((ReconcileResult::Ready, None));
         }
         self.confirmed(|all| all.remove(&cluster.uid().unwrap_or_default()));
-        if let Some(found) = within(self.api().get_opt(&cluster.name_any())).await? {
+        if let Some(found) = self.left(&cluster.name_any()).await? {
             let is_own = match owner(&found, cluster) {
                 ProviderConfigOwner::Own => true,
                 ProviderConfigOwner::Another(_) => false,
@@ -336,6 +336,15 @@ impl Provider {
         };
         self.write_finalizer(&fresh, false).await?;
         Ok((ReconcileResult::Ready, None))
+    }
+
+    /// The ProviderConfig of this name; none of a kind that is not served any more.
+    async fn left(&self, name: &str) -> Result<Option<ProviderConfig>, ReconcileError> {
+        match within(self.api().get(name)).await {
+            // Of such a kind the API server says so by the code alone, which `get_opt` takes for a failure.
+            Err(ReconcileError::Kube(kube::Error::Api(status))) if status.code == 404 => Ok(None),
+            found => found.map(Some),
+        }
     }
 
     /// The Cluster as the API server has it now, if it is still the same.
