@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Api, ResourceExt};
@@ -155,11 +156,23 @@ impl Identities {
         namespace: &str,
     ) -> Result<(String, UsableIdentity), NoIdentity> {
         let object = ObjectRef::new(&name.name).within(&name.namespace);
-        let found = self.all.get(&object).ok_or_else(|| missing(name))?;
+        let found = self.all.get(&object).ok_or_else(|| {
+            let problem = missing(name);
+            if self.are_listed() {
+                NoIdentity::Certain(problem)
+            } else {
+                NoIdentity::Unread(problem)
+            }
+        })?;
         if !self.may_use(runtime, &found, namespace).await? {
             return Err(refused(name, namespace).into());
         }
         Ok((found.uid().unwrap_or_default(), usable(&found)?))
+    }
+
+    /// Whether the first list of all identities is complete.
+    fn are_listed(&self) -> bool {
+        self.all.wait_until_ready().now_or_never().is_some()
     }
 
     /// The tenant and client id of this identity, if this namespace may use it and a federated token proves it.

@@ -19,7 +19,10 @@ struct Known {
 
 impl Known {
     fn new() -> Self {
-        let (reader, writer) = reflector::store();
+        let (reader, mut writer) = reflector::store();
+        for event in [Event::Init, Event::InitDone] {
+            writer.apply_watcher_event(&event);
+        }
         let server = Server::default();
         Self {
             runtime: server.runtime(),
@@ -81,6 +84,45 @@ async fn another_secret_is_another_credential_within_a_resync() {
     assert_eq!(known.server.reads_of("s"), 2, "one that was missing, and one");
     tokio::time::advance(RESYNC).await;
     assert!(!Arc::ptr_eq(&first, &known.cloud("wc", "one").await.unwrap()));
+}
+
+#[tokio::test]
+async fn identity_is_missing_once_all_are_listed() {
+    let (reader, mut writer) = reflector::store::<AzureClusterIdentity>();
+    let (server, identities) = (Server::default(), Identities::new(identity_settings(), reader));
+    let runtime = server.runtime();
+    let cluster = workload("wc").cluster();
+    let cloud = || identities.cloud(&runtime, &cluster);
+    writer.apply_watcher_event(&Event::Init);
+    for _ in 0..2 {
+        assert!(matches!(cloud().await, Err(NoIdentity::Unread(_))));
+    }
+    writer.apply_watcher_event(&Event::InitDone);
+    for _ in 0..2 {
+        assert!(
+            matches!(cloud().await, Err(NoIdentity::Certain(problem)) if problem.reason == Reason::IdentityMissing)
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn credential_that_nobody_uses_for_an_hour_is_dropped() {
+    let mut known = Known::new();
+    for name in ["unused", "used", "new"] {
+        known.show(name, &json!({}));
+    }
+    let unused = Arc::downgrade(&known.cloud("wc-1", "unused").await.unwrap());
+    let used = known.cloud("wc-2", "used").await.unwrap();
+    tokio::time::advance(UNUSED_FOR / 2).await;
+    assert!(Arc::ptr_eq(&used, &known.cloud("wc-2", "used").await.unwrap()));
+    tokio::time::advance(UNUSED_FOR / 2 - Duration::from_secs(1)).await;
+    known.cloud("wc-3", "new").await.unwrap();
+    assert!(unused.upgrade().is_some(), "an hour is not over");
+    tokio::time::advance(Duration::from_secs(1)).await;
+    known.show("new", &json!({"spec": {"clientID": "789"}}));
+    known.cloud("wc-3", "new").await.unwrap();
+    assert!(unused.upgrade().is_none(), "it is kept");
+    assert!(Arc::ptr_eq(&used, &known.cloud("wc-2", "used").await.unwrap()));
 }
 
 #[tokio::test]
