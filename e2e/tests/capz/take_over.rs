@@ -107,15 +107,33 @@ pub(crate) async fn always_reachable(fleet: &Fleet, clusters: &[CapzCluster]) ->
     }
 }
 
+/// How many reconciles of a controller have ended so; with an empty `result` in whichever way.
+async fn reconciles(hyperlink: &Hyperlink, controller: &str, result: &str) -> Result<usize> {
+    let (_, metrics) = hyperlink.page("/metrics").await?;
+    let series = format!("hyperlink_reconcile_total{{controller=\"{controller}\",result=\"{result}");
+    let own = metrics.lines().filter(|line| line.starts_with(&series));
+    own.map(|line| Ok(line.rsplit(' ').next().context("no count")?.parse::<usize>()?))
+        .sum()
+}
+
+/// Waits until the other operator alone keeps Hyperlink from writing: it has reconciled all AzureClusters and Clusters.
+async fn would_have_written(hyperlink: &Hyperlink, clusters: &[CapzCluster]) -> Result<()> {
+    eventually("all clusters wait", SOON, || async {
+        for controller in ["azure_cluster", "provider_config"] {
+            let count = reconciles(hyperlink, controller, "").await?;
+            ensure!(count > clusters.len(), "{controller}: {count}");
+        }
+        Ok(())
+    })
+    .await
+}
+
 /// Waits until Hyperlink has reconciled each of these workload clusters and the management cluster.
 async fn are_all_reconciled(fleet: &Fleet, hyperlink: &Hyperlink, clusters: &[CapzCluster]) -> Result<()> {
-    let series = "hyperlink_reconcile_total{controller=\"azure_cluster\",result=\"ready\"} ";
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("azure.upbound.io", "v1beta1", "ProviderConfig"));
     let configs: Api<DynamicObject> = Api::all_with(fleet.env.client()?, &kind);
     eventually("all clusters are reconciled", SOON, || async {
-        let (_, metrics) = hyperlink.page("/metrics").await?;
-        let count = metrics.lines().find_map(|line| line.strip_prefix(series));
-        let count: usize = count.context("none yet")?.parse()?;
+        let count = reconciles(hyperlink, "azure_cluster", "ready").await?;
         ensure!(count > clusters.len(), "{count}");
         for cluster in clusters.iter().chain([&fleet.management]) {
             configs.get(cluster.name()).await?;
@@ -151,6 +169,7 @@ async fn take_over_and_give_back(fleet: &Fleet, reference: &ReferenceOperator, c
     let audit = Audit::begin(fleet.env.control_plane().audit_log())?;
     let hyperlink = fleet.hyperlink("first").await?;
     waits_for(&hyperlink, "reference-1").await?;
+    would_have_written(&hyperlink, clusters).await?;
     let writes = audit.writes()?;
     ensure!(writes.is_empty(), "while another leads: {writes:?}");
     reference.delete_lease(&fleet.env, NAMESPACE).await?;
