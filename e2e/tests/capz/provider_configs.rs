@@ -172,8 +172,8 @@ fn clusters_live_on_while_no_provider_config_is_served() {
             api.delete(cluster.name(), &DeleteParams::default()).await?;
         }
         crds::serve_provider_configs(&env.client()?, false).await?;
-        ends.delete(&env, SOON).await?;
         are_known_as_not_served(&env, since).await?;
+        ends.delete(&env, SOON).await?;
         comes.create_objects(&env).await?;
 
         crds::serve_provider_configs(&env.client()?, true).await?;
