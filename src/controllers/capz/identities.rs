@@ -171,7 +171,7 @@ impl Identities {
     }
 
     /// Whether the first list of all identities is complete.
-    fn are_listed(&self) -> bool {
+    pub(super) fn are_listed(&self) -> bool {
         self.all.wait_until_ready().now_or_never().is_some()
     }
 

@@ -27,6 +27,9 @@ use crate::runtime::requeue::Requeue;
 /// The longest wait between two reads whether the management cluster has nothing for a cluster that is deleting.
 const LONGEST_RELEASE: Duration = Duration::from_secs(30);
 
+/// The time until it is asked again whether all identities are listed.
+const UNTIL_LISTED: Duration = Duration::from_secs(1);
+
 type Reconciled = Result<(ReconcileResult, Option<Requeue>), ReconcileError>;
 
 /// Reconciles one workload cluster.
@@ -53,6 +56,13 @@ pub(super) async fn reconcile(cx: &Context, cluster: &AzureCluster) -> Reconcile
         return Ok((ReconcileResult::Waiting, Some(resync)));
     }
     let (cluster, gateway) = write_gateway(cx, cluster, &management).await?;
+    if !cx.identities.are_listed() {
+        // The condition stays as it is: that of a connected cluster is not False after each start.
+        return Ok((
+            ReconcileResult::Waiting,
+            Some(Requeue::new(UNTIL_LISTED, Requeue::POLL)),
+        ));
+    }
     let mut requeues = vec![resync];
     let api_server = api_server(cx, &cluster, &management, &mut requeues).await;
     let Some(api_server) = api_server else {

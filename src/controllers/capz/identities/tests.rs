@@ -6,8 +6,11 @@ use kube::runtime::watcher::Event;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::api::markers::capz::CONDITION;
 use crate::capz::samples::workload;
-use crate::controllers::capz::tests::{NAMESPACE, RESYNC, Server, identity_settings};
+use crate::controllers::capz::tests::{NAMESPACE, RESYNC, Server, identity_settings, served, serving};
+use crate::controllers::capz::{management_cluster, workload_cluster};
+use crate::metrics::ReconcileResult;
 
 /// Identities before an API server.
 struct Known {
@@ -103,6 +106,30 @@ async fn identity_is_missing_once_all_are_listed() {
             matches!(cloud().await, Err(NoIdentity::Certain(problem)) if problem.reason == Reason::IdentityMissing)
         );
     }
+}
+
+#[tokio::test]
+async fn condition_stays_until_all_identities_are_listed() {
+    let (management, cluster) = (served(), workload("wc"));
+    let (server, mut cx) = serving(&[&management, &cluster]);
+    let (reader, mut writer) = reflector::store();
+    cx.identities = Identities::new(identity_settings(), reader);
+    management_cluster::reconcile(&cx, &management.cluster()).await.unwrap();
+    let reconcile = || async { workload_cluster::reconcile(&cx, &cluster.cluster()).await.unwrap() };
+    let reason = || {
+        let all = server.get::<AzureCluster>("wc")["status"]["conditions"].clone();
+        let all = all.as_array().cloned().unwrap_or_default();
+        all.into_iter()
+            .find(|one| one["type"] == CONDITION)
+            .map(|one| one["reason"].clone())
+    };
+    writer.apply_watcher_event(&Event::Init);
+    let (result, again) = reconcile().await;
+    assert_eq!((result, reason()), (ReconcileResult::Waiting, None));
+    assert!(again.is_some());
+    writer.apply_watcher_event(&Event::InitDone);
+    reconcile().await;
+    assert_eq!(reason(), Some(json!("IdentityMissing")));
 }
 
 #[tokio::test(start_paused = true)]
