@@ -274,8 +274,11 @@ fn each_fault_of_a_secret_is_reported_until_corrected() {
         let message = has_reason_within(&fleet, &keyless, "IdentityMissing", SOON).await?;
         let named = format!("Secret {NAMESPACE}/keyless-identity has no key clientSecret");
         ensure!(message == named, "{message}");
-        let message = has_reason_within(&fleet, &junk, "AzureDenied", SOON).await?;
-        ensure!(message.contains("TokenRefused"), "{message}");
+        let message = has_reason_within(&fleet, &junk, "IdentityMissing", SOON).await?;
+        ensure!(
+            message.contains("cannot be used: the client certificate has no certificate"),
+            "{message}"
+        );
         let right = [(&keyless, SECRET), (&junk, fleet.env.certificate())];
         correct_secrets(&fleet, right).await?;
         hyperlink.process().check()?;
@@ -304,7 +307,10 @@ fn secret_that_turns_wrong_in_use_is_reported_until_corrected() {
         replace_secret(&fleet, &keyless, "another", fleet.env.certificate()).await?;
         has_reason(&fleet, &keyless, "IdentityMissing").await?;
         let message = has_reason_within(&fleet, &secret, "AzureDenied", LASTING).await?;
-        ensure!(message.contains("TokenRefused"), "{message}");
+        ensure!(
+            message.contains("cannot be used: the client certificate has no certificate"),
+            "{message}"
+        );
         becomes_true(&fleet.env, &good, CONDITION).await?;
         for cluster in [&secret, &keyless] {
             let address = cluster.annotation(&fleet.env, MANAGEMENT_INGRESS_IP).await?;

@@ -300,3 +300,6 @@ async fn show(cx: &Context, management: &AzureCluster, asked: &Asked) {
         .stands(&management.object_ref(&()), LEFT_BEHIND, event)
         .await;
 }
+
+#[cfg(test)]
+mod tests;

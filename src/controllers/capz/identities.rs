@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::api::ClusterRef;
 use crate::api::capi::{AzureCluster, AzureClusterIdentity, IdentityType};
-use crate::azure::arm::auth::{AzureCloud, CredentialSource, GivenSecret, TokenCache};
+use crate::azure::arm::auth::{AzureCloud, CredentialSource, GivenSecret, TokenCache, check_certificate};
 use crate::azure::arm::client::Client;
 use crate::azure::arm::transport::HttpsTransport;
 use crate::azure::observations::ObservationCache;
@@ -136,6 +136,9 @@ impl Identities {
             let is_used = now.saturating_duration_since(known.used) < UNUSED_FOR;
             other.uid != key.uid && is_used && existing.contains(&other.uid)
         });
+        if let (Proof::Certificate(at), Some(secret)) = (&key.identity.proof, &secret) {
+            check_certificate(&secret.text).map_err(|error| no_secret(at, &format!("cannot be used: {error}")))?;
+        }
         let source = self.source(&key.identity, secret);
         let cloud = Arc::new(self.connect(runtime, source));
         known.insert(

@@ -11,6 +11,7 @@ use rustls::SignatureScheme;
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::Signer;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -31,12 +32,7 @@ pub(super) fn assertion(
     audience: &str,
     now: SystemTime,
 ) -> Result<SecretString, AuthError> {
-    let pem = pem.expose_secret().as_bytes();
-    let certificate = CertificateDer::from_pem_slice(pem).map_err(|_| unusable("no certificate"))?;
-    let key = PrivateKeyDer::from_pem_slice(pem).map_err(|_| unusable("no private key without a password"))?;
-    let key = any_supported_type(&key).map_err(|_| unusable("a key of an unknown type"))?;
-    let signer = key.choose_scheme(&[SignatureScheme::RSA_PKCS1_SHA256]);
-    let signer = signer.ok_or_else(|| unusable("a key that is not of RSA"))?;
+    let (certificate, signer) = parsed(pem)?;
     let thumbprint = URL_SAFE_NO_PAD.encode(Sha256::digest(&certificate));
     let header = json!({"alg": "RS256", "typ": "JWT", "x5t#S256": thumbprint});
     let begin = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -47,6 +43,24 @@ pub(super) fn assertion(
         .sign(text.as_bytes())
         .map_err(|_| unusable("a key that does not sign"))?;
     Ok(format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature)).into())
+}
+
+/// Whether a client can prove itself by what is in `pem`.
+///
+/// # Errors
+/// As of [`assertion`].
+pub fn check_certificate(pem: &SecretString) -> Result<(), AuthError> {
+    parsed(pem).map(drop)
+}
+
+fn parsed(pem: &SecretString) -> Result<(CertificateDer<'static>, Box<dyn Signer>), AuthError> {
+    let pem = pem.expose_secret().as_bytes();
+    let certificate = CertificateDer::from_pem_slice(pem).map_err(|_| unusable("no certificate"))?;
+    let key = PrivateKeyDer::from_pem_slice(pem).map_err(|_| unusable("no private key without a password"))?;
+    let key = any_supported_type(&key).map_err(|_| unusable("a key of an unknown type"))?;
+    let signer = key.choose_scheme(&[SignatureScheme::RSA_PKCS1_SHA256]);
+    let signer = signer.ok_or_else(|| unusable("a key that is not of RSA"))?;
+    Ok((certificate, signer))
 }
 
 fn encoded(part: &Value) -> String {
@@ -124,7 +138,9 @@ mod tests {
             .self_signed(&elliptic)
             .unwrap();
         let other = format!("{}{}", elliptic.serialize_pem(), certificate.pem());
+        assert!(check_certificate(&pem.into()).is_ok());
         for text in ["hunter2".to_owned(), half, certificate.pem(), other] {
+            assert!(check_certificate(&text.clone().into()).is_err());
             let error = assertion(&text.into(), "c", AUDIENCE, UNIX_EPOCH)
                 .unwrap_err()
                 .to_string();

@@ -12,6 +12,7 @@ mod source;
 mod token;
 
 pub use cache::{TokenCache, TokenState};
+pub use certificate::check_certificate;
 pub use cloud::{AzureCloud, CloudError};
 pub use error::AuthError;
 pub use file::CredentialsFile;
