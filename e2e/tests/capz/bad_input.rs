@@ -307,10 +307,7 @@ fn secret_that_turns_wrong_in_use_is_reported_until_corrected() {
         replace_secret(&fleet, &keyless, "another", fleet.env.certificate()).await?;
         has_reason(&fleet, &keyless, "IdentityMissing").await?;
         let message = has_reason_within(&fleet, &secret, "AzureDenied", LASTING).await?;
-        ensure!(
-            message.contains("cannot be used: the client certificate has no certificate"),
-            "{message}"
-        );
+        ensure!(message.contains("TokenRefused"), "{message}");
         becomes_true(&fleet.env, &good, CONDITION).await?;
         for cluster in [&secret, &keyless] {
             let address = cluster.annotation(&fleet.env, MANAGEMENT_INGRESS_IP).await?;
