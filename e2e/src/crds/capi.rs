@@ -110,7 +110,7 @@ pub async fn serve_links(client: &kube::Client, are_served: bool) -> Result<bool
     Ok(true)
 }
 
-/// Serves Clusters and KubeadmControlPlanes in this version alone.
+/// Serves and stores Clusters and KubeadmControlPlanes in this version alone.
 ///
 /// # Errors
 ///
@@ -125,7 +125,10 @@ pub async fn serve_version(client: &kube::Client, version: &str) -> Result<()> {
         let name = format!("{plural}.{group}");
         let mut versions = crds.get(&name).await?.data["spec"]["versions"].take();
         for one in versions.as_array_mut().into_iter().flatten() {
-            one["served"] = json!(one["name"] == version);
+            // What a version does not have is not stored in it.
+            let is_it = one["name"] == version;
+            one["served"] = json!(is_it);
+            one["storage"] = json!(is_it);
         }
         let patch = Patch::Merge(json!({"spec": {"versions": versions}}));
         crds.patch(&name, &PatchParams::default(), &patch).await?;
