@@ -48,7 +48,7 @@ pub(super) fn assertion(
 /// Whether a client can prove itself by what is in `pem`.
 ///
 /// # Errors
-/// As of [`assertion`].
+/// There is no certificate or no RSA key in it.
 pub fn check_certificate(pem: &SecretString) -> Result<(), AuthError> {
     parsed(pem).map(drop)
 }
