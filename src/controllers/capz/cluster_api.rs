@@ -35,7 +35,7 @@ pub(super) async fn change(kube: &Client, every: Duration) -> VersionChanged {
         if !matches!(is_served(kube, version()).await, Ok(false)) {
             continue;
         }
-        for other in VERSIONS {
+        for other in VERSIONS.into_iter().filter(|other| *other != version()) {
             if matches!(is_served(kube, other).await, Ok(true)) {
                 return VersionChanged(other);
             }

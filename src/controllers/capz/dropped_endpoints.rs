@@ -63,9 +63,9 @@ pub(super) async fn follow(cx: &Context) {
             cx.decided(|decided| decided.left_behind = 0);
             continue;
         };
-        let dropped = without_entries(&management);
-        asked.keep(cx, &dropped);
-        let mut gone = desired_again(&management);
+        let recorded = DroppedEndpoints::read(&management);
+        asked.keep(cx, &without_entries(&management, &recorded));
+        let mut gone = desired_again(&management, &recorded);
         gone.extend(ask_all(cx, &management, &mut asked).await);
         if !gone.is_empty()
             && let Err(error) = forget(cx, &gone).await
@@ -76,18 +76,17 @@ pub(super) async fn follow(cx: &Context) {
     }
 }
 
-/// What the management cluster records, but for what has an entry again: that is removed first, or stays.
-fn without_entries(management: &AzureCluster) -> BTreeSet<Dropped> {
+/// What is recorded, but for what has an entry again: that is removed first, or stays.
+fn without_entries(management: &AzureCluster, recorded: &DroppedEndpoints) -> BTreeSet<Dropped> {
     let present: BTreeSet<String> = entries(management).map(|(_, entry)| key(&entry.name)).collect();
-    let all = DroppedEndpoints::read(management);
-    let absent = all.all().filter(|(name, _)| !present.contains(&key(name)));
+    let absent = recorded.all().filter(|(name, _)| !present.contains(&key(name)));
     absent.map(|(name, since)| (name.to_owned(), since)).collect()
 }
 
-/// What the management cluster records, though its ledger has it.
-fn desired_again(management: &AzureCluster) -> BTreeSet<Dropped> {
-    let (all, ledger) = (DroppedEndpoints::read(management), Ledger::read(management));
-    let held = all.all().filter(|(name, _)| ledger.holder(name).is_some());
+/// What is recorded, though the ledger has it.
+fn desired_again(management: &AzureCluster, recorded: &DroppedEndpoints) -> BTreeSet<Dropped> {
+    let ledger = Ledger::read(management);
+    let held = recorded.all().filter(|(name, _)| ledger.holder(name).is_some());
     held.map(|(name, since)| (name.to_owned(), since)).collect()
 }
 

@@ -90,9 +90,10 @@ impl ServedLinks {
 
     /// The UIDs of those workload clusters with an entry in the ledger whose links may be hidden.
     pub(super) fn hidden(&self, workloads: &[&AzureCluster], ledger: &Ledger) -> BTreeSet<String> {
+        let recorded = ledger.uids();
         let hidden = workloads
             .iter()
-            .filter(|cluster| shows_no_link(cluster) && !ledger.is_free_of(uid(cluster)) && !self.is_known(cluster));
+            .filter(|cluster| shows_no_link(cluster) && recorded.contains(uid(cluster)) && !self.is_known(cluster));
         hidden.map(|cluster| uid(cluster).to_owned()).collect()
     }
 
@@ -139,12 +140,13 @@ pub(super) async fn follow(cx: &Context) {
         sleep(if are_served { EVERY } else { AFTER_HIDDEN }).await;
         if let Some(management) = cx.management().filter(|_| !cx.reference.leads()) {
             check(cx, &management).await;
+            show(cx, &management).await;
         }
     }
 }
 
-/// Reads clusters that show their links no more, and then the definition. Returns whether it is decided of all of them
-/// what to do meanwhile.
+/// Reads clusters that show their links no more, and then the definition; writes nothing. Returns whether it is decided
+/// of all of them what to do meanwhile, which takes two reads of each at most.
 pub(super) async fn check(cx: &Context, management: &AzureCluster) -> bool {
     let unconfirmed = unconfirmed(cx, management);
     let were_served = cx.decided(|decided| decided.served_links.definition) == Definition::WithLinks;
@@ -158,7 +160,6 @@ pub(super) async fn check(cx: &Context, management: &AzureCluster) -> bool {
     }
     // What it was before says nothing of what the API server has shown since.
     let definition = definition(cx).await;
-    show(cx, management, definition).await;
     let now = Instant::now();
     match cx.decided(|decided| decided.served_links.hiding(definition, now)) {
         Some(problem) => {
@@ -195,9 +196,14 @@ fn unconfirmed(cx: &Context, management: &AzureCluster) -> Vec<Arc<AzureCluster>
 
 /// What a read shows of a cluster; none if it failed, or shows another cluster.
 fn state(cx: &Context, cluster: &AzureCluster, read: Option<AzureCluster>) -> State {
+    let is_first = cx.decided(|decided| !decided.served_links.of.contains_key(uid(cluster)));
+    let is_same = |read: &AzureCluster| read.metadata.resource_version == cluster.metadata.resource_version;
     match read {
-        Some(read) if links(&read).is_empty() => State::WithoutLinks(read.resource_version().unwrap_or_default()),
-        Some(_) if cx.decided(|decided| !decided.served_links.of.contains_key(uid(cluster))) => State::Changing,
+        Some(read) if links(&read).is_empty() && (is_first || is_same(&read)) => {
+            State::WithoutLinks(read.resource_version().unwrap_or_default())
+        }
+        Some(_) if is_first => State::Changing,
+        // No event has shown the cluster as it is.
         _ => State::Uncertain(served_again()),
     }
 }
@@ -215,7 +221,8 @@ fn note(cx: &Context, management: &AzureCluster, cluster: &AzureCluster, state: 
 }
 
 /// Tells on the management cluster that links are hidden, when it begins.
-async fn show(cx: &Context, management: &AzureCluster, definition: Definition) {
+async fn show(cx: &Context, management: &AzureCluster) {
+    let definition = cx.decided(|decided| decided.served_links.definition);
     if definition == Definition::NotReadable {
         return;
     }

@@ -35,6 +35,8 @@ struct Held {
     objects: BTreeMap<String, Value>,
     /// Method and path of each request, but for those that create an Event.
     requests: Vec<String>,
+    /// How many Events it was asked to create.
+    events: usize,
     /// Whether every change is refused.
     refuses: bool,
 }
@@ -79,6 +81,11 @@ impl Server {
         self.held(|held| held.requests.iter().filter(is_read).count())
     }
 
+    /// How many Events it was asked to create.
+    pub(super) fn events(&self) -> usize {
+        self.held(|held| held.events)
+    }
+
     /// What a reconcile works with.
     pub(super) fn runtime(&self) -> Runtime {
         let server = self.clone();
@@ -98,6 +105,7 @@ impl Server {
     fn answer(&self, parts: &http::request::Parts, body: &[u8]) -> (u16, Value) {
         let path = parts.uri.path().trim_end_matches("/status");
         if path.ends_with("/events") {
+            self.held(|held| held.events += 1);
             return (201, serde_json::from_slice(body).unwrap());
         }
         self.held(|held| {

@@ -103,6 +103,31 @@ async fn links_that_are_served_again_are_brought_by_an_event() {
     assert!(second.contains("are read again"), "{second}");
 }
 
+#[tokio::test]
+async fn cluster_that_no_event_shows_as_it_is_is_read_twice() {
+    for changed in [workload("wc"), workload("wc").links(Value::Null)] {
+        let newer = changed.with("/metadata/resourceVersion", json!("1000"));
+        let (server, cx) = without_its_link(Some(&visible()), &newer);
+        let management = served().cluster();
+        assert!(!check(&cx, &management).await);
+        assert!(check(&cx, &management).await);
+        assert_eq!(server.reads_of("wc"), 2);
+        management_cluster::reconcile(&cx, &management).await.unwrap();
+        assert_eq!(entries_of(&server), json!([entry("wc")]));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn hidden_links_are_an_event_only_where_they_are_followed() {
+    let hidden = workload("wc").links(Value::Null);
+    let (server, cx) = without_its_link(Some(&definition(&json!({}))), &hidden);
+    assert!(check(&cx, &served().cluster()).await);
+    assert_eq!(server.events(), 0, "a plan only reads");
+    let rounds = tokio::time::timeout(AFTER_HIDDEN * 5, follow(&cx)).await;
+    assert!(rounds.is_err());
+    assert_eq!(server.events(), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn many_forged_addresses_delay_no_entry_and_few_are_read() {
     let forged = |number: usize| {
