@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 pub use self::links::PrivateLink;
 pub use self::names::BASE_DOMAIN;
 pub(crate) use self::objects::AZURE_CLUSTER;
-pub(crate) use self::state::{api, entries, resource};
+pub use self::state::entries;
+pub(crate) use self::state::{api, resource};
 use crate::capz_env::{
     CERTIFICATE_CLIENT, FEDERATED_CLIENT, LOCATION, MANAGED_CLIENT, MANAGEMENT, SECRET_CLIENT, WORKLOAD,
 };

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::test_env::Call;
 use anyhow::{Result, anyhow, ensure};
+
+use crate::test_env::Call;
 
 /// The actions that a caller needed: those of the calls themselves and of the resources that they join.
 ///

@@ -208,7 +208,7 @@ impl CapzCluster {
 }
 
 /// The entries of an AzureCluster, each with the name of its subnet, in the order of subnets and entries.
-pub(crate) fn entries(object: &DynamicObject) -> impl Iterator<Item = (&str, &Value)> {
+pub fn entries(object: &DynamicObject) -> impl Iterator<Item = (&str, &Value)> {
     let subnets = object.data["spec"]["networkSpec"]["subnets"]
         .as_array()
         .into_iter()

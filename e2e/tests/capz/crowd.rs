@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use e2e::bench::audit::Audit;
-use e2e::capz_cluster::{CapzCluster, IdentityType, LoadBalancer};
+use e2e::capz_cluster::{CapzCluster, IdentityType, LoadBalancer, entries};
 use e2e::capz_controllers::CONDITION;
 use e2e::hyperlink::Hyperlink;
 use e2e::random::{Random, seed};
@@ -14,10 +14,10 @@ use e2e::{eventually, patient, scenario};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::interval;
 
-use crate::fleet::{Fleet, entry, workload};
+use crate::fleet::{Fleet, entry, entry_of_a_person, workload};
 use crate::{SOON, becomes_true};
 
 /// How many clusters come, and in which time.
@@ -107,12 +107,9 @@ const CLUSTERS: usize = 5;
 const BACK: Duration = Duration::from_secs(1);
 
 /// Every entry of an AzureCluster, by its name.
-fn entries(object: &DynamicObject) -> BTreeMap<String, Value> {
-    let subnets = object.data["spec"]["networkSpec"]["subnets"].as_array();
-    let lists = subnets.into_iter().flatten().map(|subnet| &subnet["privateEndpoints"]);
-    let all = lists.flat_map(|list| list.as_array().into_iter().flatten());
-    all.map(|entry| (entry["name"].as_str().unwrap_or_default().to_owned(), entry.clone()))
-        .collect()
+fn by_name(object: &DynamicObject) -> BTreeMap<String, Value> {
+    let all = entries(object).map(|(_, entry)| (entry["name"].as_str().unwrap_or_default().to_owned(), entry.clone()));
+    all.collect()
 }
 
 /// A fleet whose workload clusters have come one after another: CAPZ, which is paused, has read the management cluster
@@ -121,9 +118,7 @@ async fn come_one_by_one(clusters: &[CapzCluster]) -> Result<(Fleet, Hyperlink)>
     let fleet = Fleet::start().await?;
     becomes_true(&fleet.env, &fleet.management, "Ready").await?;
     fleet.capz.pause();
-    let theirs = json!({"name": "theirs", "location": "westeurope", "customNetworkInterfaceName": "nic",
-        "privateLinkServiceConnections": [{"name": "theirs", "groupIDs": ["blob"]}]});
-    fleet.management.add_entry(&fleet.env, &theirs).await?;
+    fleet.management.add_entry(&fleet.env, &entry_of_a_person()).await?;
     let hyperlink = fleet.hyperlink("first").await?;
     let mut names = Vec::new();
     for cluster in clusters {
@@ -146,7 +141,7 @@ async fn drop_at_random(
     loop {
         let stale_by = 1 + usize::try_from(random.below(u64::try_from(versions)?))?;
         let written = fleet.capz.rewrite_subnets(&fleet.management, stale_by).await?;
-        let left = entries(&written);
+        let left = by_name(&written);
         let dropped: Vec<_> = all.keys().filter(|name| !left.contains_key(*name)).cloned().collect();
         // What it has read with all of them changes nothing.
         if !dropped.is_empty() {
@@ -164,7 +159,7 @@ fn entry_that_is_dropped_at_random_is_back_each_time() {
             .map(|number| workload(&format!("wc-{number}"), IdentityType::WorkloadIdentity))
             .collect();
         let (fleet, hyperlink) = come_one_by_one(&clusters).await?;
-        let before = entries(&fleet.management.get(&fleet.env).await?);
+        let before = by_name(&fleet.management.get(&fleet.env).await?);
 
         let (mut late, mut times, mut kinds) = (0, Vec::new(), BTreeSet::new());
         let mut versions = CLUSTERS;
@@ -172,7 +167,7 @@ fn entry_that_is_dropped_at_random_is_back_each_time() {
             kinds.insert(drop_at_random(&fleet, &mut random, versions, &before).await?);
             let began = Instant::now();
             eventually("all are back", SOON, || async {
-                let now = entries(&fleet.management.get(&fleet.env).await?);
+                let now = by_name(&fleet.management.get(&fleet.env).await?);
                 ensure!(now == before, "{now:?}");
                 Ok(())
             })

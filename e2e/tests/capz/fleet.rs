@@ -220,3 +220,9 @@ pub(crate) fn entry(workload: &CapzCluster) -> String {
 pub(crate) fn gateway(workload: &CapzCluster, management: &CapzCluster) -> String {
     format!("{}-to-{}-gateway-privateendpoint", workload.name(), management.name())
 }
+
+/// An entry of a person that leads to a service of Azure's own, with a field that this role does not know.
+pub(crate) fn entry_of_a_person() -> Value {
+    json!({"name": "theirs", "location": "westeurope", "customNetworkInterfaceName": "nic",
+        "privateLinkServiceConnections": [{"name": "theirs", "groupIDs": ["blob"]}]})
+}

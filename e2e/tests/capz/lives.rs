@@ -9,7 +9,7 @@ use kube::api::Patch;
 use serde_json::{Value, json};
 
 use crate::bad_input::has_reason;
-use crate::fleet::{Fleet, NAMESPACE, entry, gateway, workload};
+use crate::fleet::{Fleet, NAMESPACE, entry, entry_of_a_person, gateway, workload};
 use crate::{SOON, has_event, is_gone};
 
 #[test]
@@ -62,8 +62,7 @@ fn entry_that_others_drop_is_back() {
     scenario(async {
         let fleet = Fleet::start().await?;
         let cluster = workload("wc", IdentityType::WorkloadIdentity);
-        let theirs = json!({"name": "theirs", "location": "westeurope", "customNetworkInterfaceName": "nic",
-            "privateLinkServiceConnections": [{"name": "theirs", "groupIDs": ["blob"]}]});
+        let theirs = entry_of_a_person();
         fleet.capz.pause();
         fleet.management.add_entry(&fleet.env, &theirs).await?;
         cluster.create(&fleet.env).await?;
