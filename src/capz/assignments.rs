@@ -2,8 +2,8 @@
 //! over all AzureClusters.
 //!
 //! An entry is a cluster's if the ledger has it for that, or if it is not in the ledger, has the name of one of that
-//! cluster's links and connects to its Private Link Service. What is nobody's by these rules is never touched, whatever
-//! it connects to.
+//! cluster's links and connects to its Private Link Service. What is nobody's by these rules is not touched, whatever it
+//! connects to, unless its name and form are those of an entry that was removed before.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

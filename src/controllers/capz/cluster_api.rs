@@ -31,15 +31,15 @@ pub async fn choose(kube: &Client) -> Result<(), ReconcileError> {
 /// Waits until another version is served in place of the one that is read.
 pub(super) async fn change(kube: &Client, every: Duration) -> VersionChanged {
     loop {
-        sleep(every).await;
-        if !matches!(is_served(kube, version()).await, Ok(false)) {
-            continue;
-        }
-        for other in VERSIONS.into_iter().filter(|other| *other != version()) {
-            if matches!(is_served(kube, other).await, Ok(true)) {
-                return VersionChanged(other);
+        // A process that stood by may have chosen long ago.
+        if matches!(is_served(kube, version()).await, Ok(false)) {
+            for other in VERSIONS.into_iter().filter(|other| *other != version()) {
+                if matches!(is_served(kube, other).await, Ok(true)) {
+                    return VersionChanged(other);
+                }
             }
         }
+        sleep(every).await;
     }
 }
 
@@ -49,5 +49,31 @@ async fn is_served(kube: &Client, version: &str) -> Result<bool, ReconcileError>
         Ok(served) => Ok(served.resources.iter().any(|resource| resource.name == plural)),
         Err(ReconcileError::Kube(kube::Error::Api(status))) if status.code == 404 => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use tokio::time::{Instant, timeout};
+
+    use super::super::tests::{RESYNC, Server};
+    use super::*;
+
+    #[rstest]
+    #[case::as_it_is_read(&["v1beta1", "v1beta2"], false)]
+    #[case::in_no_version(&[], false)]
+    #[case::in_another_version(&["v1beta1"], true)]
+    #[tokio::test(start_paused = true)]
+    async fn cluster_api_in_another_version_ends_the_process_at_once(#[case] served: &[&str], #[case] expected: bool) {
+        let server = Server::default();
+        server.serve("cluster.x-k8s.io/v1beta2", &["clusterclasses"]);
+        for version in served {
+            server.serve(&format!("cluster.x-k8s.io/{version}"), &["clusters"]);
+        }
+        let begin = Instant::now();
+        let changed = timeout(3 * RESYNC, change(&server.runtime().kube, RESYNC)).await;
+        assert_eq!(changed.is_ok(), expected);
+        assert_eq!(begin.elapsed() < RESYNC, expected);
     }
 }

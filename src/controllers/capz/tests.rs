@@ -53,6 +53,14 @@ impl Server {
         self.held(|held| held.objects.insert(path, object.clone()));
     }
 
+    /// Lists these resources of a group's version from now on.
+    pub(super) fn serve(&self, version: &str, resources: &[&str]) {
+        let one = |name: &&str| json!({"name": name, "singularName": "", "namespaced": true, "kind": "K", "verbs": []});
+        let all: Vec<Value> = resources.iter().map(one).collect();
+        let list = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": all});
+        self.held(|held| held.objects.insert(format!("/apis/{version}"), list));
+    }
+
     /// Has an AzureCluster no more.
     fn remove(&self, name: &str) {
         self.held(|held| held.objects.remove(&azure_cluster(name)).unwrap());
